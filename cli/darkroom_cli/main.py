@@ -32,6 +32,7 @@ from darkroom_cli.terminal import display
 from darkroom_cli.top import commands as top
 from darkroom_cli.trace import commands as trace
 from darkroom_cli.upload import commands as upload
+from darkroom_cli.upload_tokens import commands as upload_tokens
 from darkroom_cli.usage import commands as usage
 from darkroom_cli.variants import commands as variants
 from darkroom_cli.webhooks import commands as webhooks
@@ -150,6 +151,7 @@ app.command("audit", epilog=audit.EPILOG)(audit.command)
 app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(tenants.app, name="tenants")
 app.add_typer(keys.app, name="keys")
+app.add_typer(upload_tokens.app, name="upload-tokens")
 app.command("usage", epilog=usage.EPILOG)(usage.command)
 app.command("capacity", epilog=capacity.EPILOG)(capacity.command)
 

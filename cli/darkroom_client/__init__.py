@@ -10,7 +10,7 @@ from darkroom_client.client import (
     Unavailable,
     Unreachable,
 )
-from darkroom_client.darkroom import Darkroom, NotDownloaded, NotFinished, UploadOptions
+from darkroom_client.darkroom import Darkroom, NotDownloaded, NotFinished, UploadOptions, UploadTokenTerms
 from darkroom_client.signature import is_signed
 
 __all__ = [
@@ -26,5 +26,6 @@ __all__ = [
     "Unavailable",
     "Unreachable",
     "UploadOptions",
+    "UploadTokenTerms",
     "is_signed",
 ]

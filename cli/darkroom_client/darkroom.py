@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
 from urllib.parse import urlencode
 
 from darkroom.domain.images.limits import MAX_BODY_BYTES
@@ -19,6 +19,7 @@ from darkroom_client.polling import pause_before_poll
 
 if TYPE_CHECKING:
     from darkroom.http.images.documents import ListedDocument, PageDocument
+    from darkroom.http.uploads.upload_tokens import UploadTokenDocument
 
 _ADDRESSES_PER_FILE = 3
 
@@ -45,6 +46,22 @@ class UploadOptions(TypedDict, total=False):
     tags: list[str] | None
     metadata: Mapping[str, Any] | None
     on_duplicate: Literal["reuse"] | None
+
+
+class UploadTokenTerms(TypedDict, total=False):
+    """What one browser may upload, until when, and what is made of it: the API's fields, by their names."""
+
+    expires_in: str
+    count: int
+    max_bytes: int
+    origins: list[str]
+    preset: str
+    variants: list[str]
+    recipe: Mapping[str, Any]
+    notify: str
+    reference: str
+    tags: list[str]
+    metadata: Mapping[str, Any]
 
 
 class NotFinished(ApiError):
@@ -139,6 +156,12 @@ class Darkroom(Api):
             answer, polls = self.status(image_id, seen=answer), polls + 1
             on_document(answer.document)
         return answer.document
+
+    def create_upload_token(self, **terms: Unpack[UploadTokenTerms]) -> UploadTokenDocument:
+        """Makes a token with which one browser uploads, without the key: `token` is for its header `Authorization`,
+        and for `Darkroom(url, token)`."""
+        made = self.ask("POST", "/upload-tokens", answered_by=201, body=dict(terms))
+        return cast("UploadTokenDocument", made)
 
     def images(
         self, *, status: str | None = None, reference: str | None = None, tag: str | None = None

@@ -1,4 +1,5 @@
-"""POST /uploads: announces a file that is too large for a request, and answers 201 with a form to upload it."""
+"""POST /uploads: announces a file that is too large for a request, and answers 201 with a form to upload it; and POST
+/upload-tokens, which makes a token with which a browser uploads."""
 
 from __future__ import annotations
 
@@ -20,20 +21,23 @@ from darkroom.http.kernel.requests import correlation_id_of, idempotency_key_of,
 from darkroom.http.kernel.responses import json_response
 from darkroom.http.kernel.router import AnswerMetrics, Response, Router
 from darkroom.http.tenants.protection import Price, protected
+from darkroom.http.tenants.upload_tokens import upload_token_of
 from darkroom.http.uploads.announcements import read_announcement
-from darkroom.http.uploads.routes import POST_UPLOAD
+from darkroom.http.uploads.routes import POST_UPLOAD, POST_UPLOAD_TOKEN
+from darkroom.http.uploads.upload_tokens import read_token_request, upload_token_document
 from darkroom.operations.uploads.begin_upload import Announced, begin_upload
+from darkroom.operations.uploads.create_upload_token import create_upload_token
 from darkroom.telemetry import entry_point, logger, metrics
 from darkroom.wiring.kernel.runtime import answering
 from darkroom.wiring.uploads.begin_upload import wire
 
-ports, edge = wire()
+ports, tokens_ports, edge = wire()
 app = create_app(within=answering, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
 
 
 def announcement_of(app: Router) -> AnnouncedFile:
     """What the request announces. Raises Rejected or Problem."""
-    return read_announcement(json_body(app))
+    return read_announcement(json_body(app), app.read_once(upload_token_of))
 
 
 def cost_of_upload(app: Router) -> int:
@@ -60,6 +64,7 @@ def post_upload() -> Response:
             quota=caller.quota,
             correlation_id=correlation_id_of(app),
             idempotency_key=idempotency_key_of(app),
+            upload_token=app.read_once(upload_token_of),
         ),
     )
     image = begun.image
@@ -69,6 +74,14 @@ def post_upload() -> Response:
     headers = headers_of_accepted(image, replayed=begun.replayed, now=ports.clock())
     document = upload_document(image, begun.form, edge.outputs.url_of)
     return json_response(HTTPStatus.CREATED if begun.form else HTTPStatus.ACCEPTED, document, headers)
+
+
+@handles(app, POST_UPLOAD_TOKEN, protected(edge.rate_limit, require_healthy=edge.require_healthy))
+def post_upload_token() -> Response:
+    token, text = create_upload_token(tokens_ports, caller_of(app), read_token_request(json_body(app)))
+    logger.info("upload token made", extra={"upload_token": token.token_id, "count": token.count})
+    metrics.add_metric("UploadTokensMade", MetricUnit.Count, 1)
+    return json_response(HTTPStatus.CREATED, upload_token_document(token, text))
 
 
 @entry_point(of_gateway=True)

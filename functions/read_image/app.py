@@ -26,6 +26,7 @@ from darkroom.http.kernel.problems import Problem
 from darkroom.http.kernel.responses import NOT_STORED
 from darkroom.http.kernel.router import Response, Router
 from darkroom.http.tenants.protection import Price, protected
+from darkroom.http.tenants.upload_tokens import upload_token_of
 from darkroom.operations.images.list_images import list_images
 from darkroom.operations.images.read_image import (
     UnknownVariant,
@@ -87,7 +88,13 @@ def get_image(image_id: str) -> Response:
 
 
 def _answer(image_id: str, *, with_source: bool) -> Response:
-    image = read_image(ports, image_id, tenant_id=caller_of(app).tenant_id)
+    token = app.read_once(upload_token_of)
+    image = read_image(
+        ports,
+        image_id,
+        tenant_id=caller_of(app).tenant_id,
+        upload_token=None if token is None else token.token_id,
+    )
     if_none_match = app.current_event.headers.get("if-none-match")
     return image_response(
         image,

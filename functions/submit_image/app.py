@@ -35,6 +35,7 @@ from darkroom.http.kernel.requests import (
 from darkroom.http.kernel.responses import json_response
 from darkroom.http.kernel.router import AnswerMetrics, Response, Router
 from darkroom.http.tenants.protection import Price, protected
+from darkroom.http.tenants.upload_tokens import refusal, refuse_order_beside_token, upload_token_of
 from darkroom.operations.images.add_variants import NotDone, VariantsRequest, add_variants
 from darkroom.operations.images.submit_image import Accepted, PhotoUpload, submit_image
 from darkroom.telemetry import entry_point, logger, metrics
@@ -84,7 +85,9 @@ def sent() -> Accepted:
     request = app.current_event
     query = request.query_string_parameters
     content_type = request.headers.get("content-type", "")
-    caller = caller_of(app)
+    caller, token = caller_of(app), app.read_once(upload_token_of)
+    if token is not None:
+        refuse_order_beside_token(query)
     body = raw_body(app)
     return submit_image(
         ports,
@@ -94,15 +97,18 @@ def sent() -> Accepted:
             tier=caller.tier,
             quota=caller.quota,
             correlation_id=correlation_id_of(app),
-            order=order_in(query),
+            order=order_in(query if token is None else token.order),
             idempotency_key=idempotency_key_of(app),
+            upload_token=token,
         ),
     )
 
 
 def accepted_by_url() -> Accepted:
     """The image of a request that has a URL in its body. Raises Rejected (`part_not_deployed`) in a stack without
-    imports, whatever the body says."""
+    imports, whatever the body says, and Problem (`upload_token_refused`) by an upload token."""
+    if app.read_once(upload_token_of) is not None:  # guard: upload-token-no-url
+        raise refusal("An upload token is for photos that a browser has, and not for URLs. Send the photo itself.")
     if by_url is None:  # guard: imports-off-url-refused
         raise no_imports()
     return by_url.accept(app)

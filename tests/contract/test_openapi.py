@@ -50,7 +50,8 @@ def test_it_names_the_routes_of_the_template_and_no_others() -> None:
     body = resources("AWS::ApiGatewayV2::Api")["Api"]["Body"]
     routed = {f"{method.upper()} {path}" for path, methods in body["paths"].items() for method in methods}
     anything_else = {f"{method} {path}" for method in METHODS for path in ("/", "/{path+}")}
-    assert routed == operations().keys() | anything_else | PAGE_ROUTES, "the page is for people, and no part of the API"
+    named = operations("keys").keys()
+    assert routed == named | anything_else | PAGE_ROUTES, "the page is for people, and no part of the API"
 
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
@@ -78,12 +79,17 @@ def test_each_route_is_handled_by_the_function_to_which_the_template_sends_it(
         assert sent[method, route.path] == f"functions/{name}/", (route.name, method)
 
 
+OF_CREDENTIALS = {
+    *("no_tenant", "insufficient_scope"),
+    *("upload_token_refused", "upload_token_expired", "upload_token_used_up"),
+}
+
+
 def test_every_problem_is_told_with_its_code_type_and_status() -> None:
     # No other access than tokens has `no_tenant`, and no other than keys `insufficient_scope`.
-    of_tokens, of_keys = (described(access)["components"] for access in ("jwt", "keys"))
-    components = {part: of_tokens[part] | of_keys[part] for part in ("schemas", "examples")}
-    of_credentials = {"no_tenant", "insufficient_scope"}
-    named = {code for route in ROUTES for code in route.problems} | {*EVERYWHERE, *NOWHERE, *of_credentials}
+    of_jwts, of_keys = (described(access)["components"] for access in ("jwt", "keys"))
+    components = {part: of_jwts[part] | of_keys[part] for part in ("schemas", "examples")}
+    named = {code for route in ROUTES for code in route.problems} | {*EVERYWHERE, *NOWHERE, *OF_CREDENTIALS}
     assert named == PROBLEMS.keys(), "each is some route's"
     for code, kind in PROBLEMS.items():
         schema = components["schemas"]["".join(word.capitalize() for word in code.split("_")) + "Problem"]
@@ -97,13 +103,15 @@ def test_every_problem_is_told_with_its_code_type_and_status() -> None:
 
 def test_every_route_tells_of_its_problems_by_status() -> None:
     for route in ROUTES:
-        responses = operations()[f"{route.method} {route.path}"]["responses"]
+        responses = operations("keys")[f"{route.method} {route.path}"]["responses"]
         described = {
             code: int(status)
             for status, response in responses.items()
             for code in response.get("content", {}).get("application/problem+json", {}).get("examples", ())
         }
-        assert described == {code: PROBLEMS[code].status.value for code in (*route.problems, *EVERYWHERE)}
+        told = {code: status for code, status in described.items() if code not in OF_CREDENTIALS}
+        assert told == {code: PROBLEMS[code].status.value for code in (*route.problems, *EVERYWHERE)}
+        assert ("upload_token_refused" in described) == route.takes_upload_tokens
 
 
 def test_every_answer_of_a_function_forbids_sniffing_and_says_whether_it_may_be_kept() -> None:
@@ -170,7 +178,7 @@ def test_a_token_without_a_tenant_is_told_of_where_tokens_are_asked_for() -> Non
             .get("application/problem+json", {})
             .get("examples", ())
         }
-        asked = {f"{route.method} {route.path}" for route in ROUTES if not route.is_open}
+        asked = {f"{route.method} {route.path}" for route in ROUTES if not route.is_open} - {"POST /upload-tokens"}
         assert described == (asked if access == "jwt" else set())
 
 

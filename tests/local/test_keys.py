@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -129,3 +130,19 @@ def test_after_it_a_browser_asks_before_it_calls_and_needs_no_key_for_that(keyed
     assert answer.status_code == 204
     assert "authorization" in answer.headers["access-control-allow-headers"].lower()
     assert unnamed.status_code == 403
+
+
+def test_a_browser_uploads_with_a_token_and_a_hundred_requests_at_once_get_what_it_is_for(
+    keyed: LocalStack, acme: str
+) -> None:
+    with client(keyed, acme) as api:
+        made = api.post("/upload-tokens", json={"count": 10, "variants": ["thumb"], "tags": ["browser"]}).json()
+    with client(keyed, made["token"]) as browser, ThreadPoolExecutor(20) as threads:
+        answers = list(threads.map(lambda _: browser.post("/images", content=jpeg(64, 48)), range(100)))
+        accepted = [answer.json()["id"] for answer in answers if answer.status_code == 202]
+        refused = {refusal(answer)[1]["code"] for answer in answers if answer.status_code != 202}
+        assert (len(accepted), refused) == (10, {"upload_token_used_up"})
+        assert done(browser, accepted[0])["tags"] == ["browser"]
+        assert browser.get("/images").status_code == 403
+    with client(keyed, acme) as api:
+        assert {image["id"] for image in api.get("/images", params={"tag": "browser"}).json()["images"]} == {*accepted}

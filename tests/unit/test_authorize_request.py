@@ -13,10 +13,15 @@ from darkroom.domain.kernel.tenants import (
     Tenant,
     TenantState,
     Tier,
+    caller_from,
+    context_of,
 )
-from darkroom.domain.tenants.api_keys import RANDOM_BYTES, ApiKey, digest_of, key_from_bits, key_id_of
+from darkroom.domain.tenants.api_keys import RANDOM_BYTES, ApiKey, Scope, digest_of, key_from_bits, key_id_of
+from darkroom.domain.tenants.upload_tokens import UploadToken, signed_token, upload_token_in
 from darkroom.operations.tenants.authorize_request import AuthorizeRequestPorts, Denied, authorize_request
+from darkroom.ports.kernel import SecretVersion
 from tests.failures import ANY_FAILURE
+from tests.support.fakes.secrets import FakeSecret
 from tests.support.fakes.tenants import FakeTenants
 from tests.support.faults import raising
 
@@ -30,8 +35,8 @@ NOW = 1_795_251_600_000
 TODAY, YESTERDAY = "2026-11-21", "2026-11-20"
 
 
-def ports(tenants: FakeTenants, now: int = NOW) -> AuthorizeRequestPorts:
-    return AuthorizeRequestPorts(tenants=tenants, clock=lambda: now)
+def ports(tenants: FakeTenants, now: int = NOW, keys: FakeSecret | None = None) -> AuthorizeRequestPorts:
+    return AuthorizeRequestPorts(tenants=tenants, message_keys=keys or FakeSecret(is_down=True), clock=lambda: now)
 
 
 @pytest.fixture
@@ -156,3 +161,92 @@ def test_a_use_that_cannot_be_noted_lets_the_request_pass(
 ) -> None:
     monkeypatch.setattr(tenants, "note_use", raising(failure))
     assert isinstance(authorize_request(ports(tenants), f"Bearer {KEY}"), Caller)
+
+
+# ── Upload tokens ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+KEYS = FakeSecret()
+TOKEN = UploadToken(token_id="0" * 16, key_id=KEY_ID, expires_at=NOW + 60_000, count=1, max_bytes=1000)
+
+
+def bearer_of(token: UploadToken = TOKEN, secret: FakeSecret = KEYS) -> str:
+    version = secret.current()
+    return f"Bearer {signed_token(token, key_id=version.version_id, secret=version.text)}"
+
+
+@pytest.mark.guards("upload-token-earlier-functions")
+def test_an_upload_token_opens_for_the_tenant_of_its_key_and_for_no_scope(tenants: FakeTenants) -> None:
+    caller = authorize_request(ports(tenants, keys=KEYS), bearer_of())
+    assert isinstance(caller, Caller)
+    assert (caller.tenant_id, caller.key_id, caller.allowance) == ("acme", KEY_ID, Tier.PAID.allowance)
+    assert upload_token_in(caller.upload_token or "") == TOKEN
+    # A function that knows of no tokens takes its caller for one whose key may do nothing.
+    assert caller.scopes is not None and caller.scopes.isdisjoint(Scope)
+    assert caller_from(context_of(caller)) == caller
+    assert '"' not in str(context_of(caller)["upload_token"]), "the gateway's cache has spoilt JSON in a context"
+
+
+def secret_of(version_id: str, text: str) -> FakeSecret:
+    return FakeSecret([SecretVersion(version_id=version_id, text=text, created_at=1)])
+
+
+@pytest.mark.guards("upload-token-signature")
+@pytest.mark.parametrize(
+    "header",
+    [
+        bearer_of(secret=secret_of(KEYS.current().version_id, "b")),
+        bearer_of(secret=secret_of("another stack's", KEYS.current().text)),
+        "Bearer dru_",
+        f"{bearer_of()[:-1]}!",
+        f"{bearer_of().partition('.')[0]}.e30.{'a' * 43}",
+    ],
+)
+def test_a_token_that_was_not_signed_here_is_denied_without_a_look_at_the_table(header: str) -> None:
+    denied = authorize_request(ports(FakeTenants(keys=NotLookedAt()), keys=KEYS), header)
+    assert isinstance(denied, Denied) and denied.reason in ("malformed", "forged") and denied.key_id is None
+
+
+@pytest.mark.guards("upload-token-expired-denied")
+@pytest.mark.parametrize(("now", "opens"), [(NOW + 59_999, True), (NOW + 60_000, False)])
+def test_a_token_opens_until_it_expires(tenants: FakeTenants, now: int, opens: bool) -> None:
+    answer = authorize_request(ports(tenants, now, KEYS), bearer_of())
+    assert isinstance(answer, Caller) if opens else answer == Denied(reason="expired", key_id=KEY_ID)
+
+
+@pytest.mark.guards("key-revoked-denied", "key-expired-denied", "upload-token-key-scope")
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        (None, "unknown"),
+        (replace(STORED, revoked_at=9), "revoked"),
+        (replace(STORED, expires_at=NOW), "expired"),
+        (replace(STORED, scopes=("images:read",)), "out of scope"),
+        (replace(STORED, tenant_id="gone"), "suspended"),
+    ],
+)
+def test_a_token_ends_with_its_key(tenants: FakeTenants, key: ApiKey | None, reason: str) -> None:
+    tenants.keys = {} if key is None else {KEY_ID: key}
+    denied = authorize_request(ports(tenants, keys=KEYS), bearer_of())
+    assert isinstance(denied, Denied) and (denied.reason, denied.key_id) == (reason, KEY_ID)
+
+
+@pytest.mark.guards("key-of-suspended-tenant-denied")
+def test_the_tokens_of_a_suspended_tenant_are_denied(tenants: FakeTenants) -> None:
+    tenants.change_tenant(ACME, replace(ACME, state=TenantState.SUSPENDED))
+    assert authorize_request(ports(tenants, keys=KEYS), bearer_of()) == Denied(reason="suspended", key_id=KEY_ID)
+
+
+def test_a_token_outlives_one_replacement_of_the_secret_and_no_second_one(tenants: FakeTenants) -> None:
+    secret = FakeSecret()
+    header = bearer_of(secret=secret)
+    secret.replace("b" * 64, now=NOW)
+    assert isinstance(authorize_request(ports(tenants, keys=secret), header), Caller)
+    secret.replace("c" * 64, now=NOW)
+    assert authorize_request(ports(tenants, keys=secret), header) == Denied(reason="forged")
+
+
+def test_while_the_secret_cannot_be_read_no_token_is_let_in_and_keys_are(tenants: FakeTenants) -> None:
+    down = FakeSecret(is_down=True)
+    with pytest.raises(Retryable):
+        authorize_request(ports(tenants, keys=down), bearer_of())
+    assert isinstance(authorize_request(ports(tenants, keys=down), f"Bearer {KEY}"), Caller)

@@ -278,8 +278,8 @@ class LimitSettings(InputSettings, FileSettings):
         )
 
 
-class AuthorizeRequestSettings(Settings):
-    """What `authorize_request` needs."""
+class AuthorizeRequestSettings(MessageKeySettings):
+    """What `authorize_request` needs; upload tokens are signed with the key of messages."""
 
     tenants_table: str
 
@@ -316,7 +316,7 @@ class SubmitImageSettings(QuotaSettings, QueueSettings, InputSettings, FileSetti
     outputs_bucket: str
 
 
-class BeginUploadSettings(QuotaSettings, FileSettings):
+class BeginUploadSettings(QuotaSettings, FileSettings, MessageKeySettings):
     """What `begin_upload` needs. A stack without webhooks has no `endpoints_table`."""
 
     images_table: str

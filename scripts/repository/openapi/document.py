@@ -56,7 +56,13 @@ NOWHERE = ("unknown_path", "method_not_allowed")
 
 _SECURITY: dict[Access, dict[str, Json]] = {
     "anonymous": {},
-    "keys": {"key": {"type": "http", "scheme": "bearer", "description": "An API key: `dr_…`."}},
+    "keys": {
+        "key": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "An API key, `dr_…`; to upload and for GET /images/{id}/status also an upload token.",
+        }
+    },
     "jwt": {
         "token": {
             "type": "http",
@@ -93,6 +99,9 @@ _REFUSED_BY_US: dict[Access, tuple[str, ...]] = {
 }
 """The problems of a credential that the gateway lets through."""
 
+_OF_UPLOAD_TOKENS = ("upload_token_refused", "upload_token_expired", "upload_token_used_up")
+"""Those of upload tokens, which API keys make, where they are taken; who only reads meets the first."""
+
 _FAILED_BY_GATEWAY = (
     HTTPStatus.TOO_MANY_REQUESTS,
     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
@@ -116,7 +125,7 @@ _GATEWAY_MESSAGES: dict[HTTPStatus, str] = {
 
 def document(access: Access, parts: Collection[str] = PARTS) -> Json:
     """Returns the OpenAPI document of a stack with that access mode and these optional parts."""
-    routes = routes_of(parts)
+    routes = routes_of(access, parts)
     components = _Components(routes)
     paths: Json = {}
     for route in routes:
@@ -258,6 +267,8 @@ def _operation(route: Route, access: Access, components: _Components) -> Json:
         operation["security"] = []
     else:
         codes += _REFUSED_BY_US[access]
+        if access == "keys" and route.takes_upload_tokens:
+            codes += _OF_UPLOAD_TOKENS if route.method == "POST" else _OF_UPLOAD_TOKENS[:1]
         gateways |= {*_REFUSED_BY_GATEWAY[access]}
     if route.body is not None:
         gateways.add(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)

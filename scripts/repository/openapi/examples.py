@@ -22,6 +22,7 @@ from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 from darkroom.domain.kernel.lanes import SLOW
 from darkroom.domain.recipes.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.recipes.recipes import Recipe, VariantSpec
+from darkroom.domain.tenants.upload_tokens import UploadToken, signed_token
 from darkroom.domain.webhooks.delivery import (
     PING,
     Answer,
@@ -54,6 +55,7 @@ from darkroom.http.images.documents import (
 )
 from darkroom.http.images.list_queries import cursor_text
 from darkroom.http.kernel.headers import EXAMPLE_ID, EXAMPLE_WEBHOOK_ID
+from darkroom.http.uploads.upload_tokens import UploadTokenDocument, upload_token_document
 from darkroom.http.usage.usage import DayDocument, UsageDocument
 from darkroom.http.webhooks.routes import EXAMPLE_URL
 from darkroom.http.webhooks.webhooks import (
@@ -90,6 +92,18 @@ def accepted() -> Image:
         source=Source(version_id="1", sha256=_SHA256, size_bytes=3_481_912, media_type="image/jpeg"),
         now=ACCEPTED_AT,
     )
+
+
+def _upload_token() -> UploadTokenDocument:
+    token = UploadToken(
+        token_id="1kyvb60cwewgmgxx",  # noqa: S106 -- it names the token and opens nothing
+        key_id="7g3jx0k2",
+        expires_at=ACCEPTED_AT + 900_000,
+        count=1,
+        max_bytes=10_000_000,
+        order={"preset": "avatar"},
+    )
+    return upload_token_document(token, signed_token(token, key_id="example", secret=""))
 
 
 def announced() -> Image:
@@ -247,6 +261,8 @@ def examples_of(kind: Any) -> dict[str, Any]:
     if kind is StatusDocument:
         images = {image.status.value: image for image in (accepted(), done(), failed())} | {"adding": adding()}
         return {name: status_document(image, _url_of) for name, image in images.items()}
+    if kind is UploadTokenDocument:
+        return {"avatar": _upload_token()}
     if kind is UploadDocument:
         url = "https://darkroom-uploads.s3.us-east-1.amazonaws.com/"
         fields = {"key": f"uploads/{EXAMPLE_ID}", "Content-Type": "image/jpeg", "x-amz-signature": "0a1b2c"}

@@ -13,13 +13,15 @@ from darkroom.http.imports.routes import POST_IMAGE
 from darkroom.http.kernel.openapi_route import GET_OPENAPI
 from darkroom.http.kernel.route import Route
 from darkroom.http.schedules.routes import PATCH_IMAGE
-from darkroom.http.uploads.routes import POST_UPLOAD
+from darkroom.http.uploads.routes import POST_UPLOAD, POST_UPLOAD_TOKEN
 from darkroom.http.usage.routes import GET_USAGE
 from darkroom.http.webhooks.routes import WEBHOOK_ROUTES
+from darkroom.settings import Access
 
 ROUTES = (
     POST_IMAGE,
     POST_UPLOAD,
+    POST_UPLOAD_TOKEN,
     LIST_IMAGES,
     GET_IMAGE,
     GET_STATUS,
@@ -39,10 +41,13 @@ _PROBLEMS_OF = {"webhooks": "unknown_notify", "usage": "quota_exceeded"}
 """The problems of core routes that only a stack with the part has."""
 
 
-def routes_of(parts: Collection[str]) -> tuple[Route, ...]:
-    """The routes of a stack with these optional parts, as they are there."""
+def routes_of(access: Access, parts: Collection[str]) -> tuple[Route, ...]:
+    """The routes of a stack with that access mode and these optional parts, as they are there."""
     return tuple(
-        _without(parts, route) for route in ROUTES if route.name not in _PART_OF or _PART_OF[route.name] in parts
+        _without(parts, route)
+        for route in ROUTES
+        if (route.name not in _PART_OF or _PART_OF[route.name] in parts)
+        and (route is not POST_UPLOAD_TOKEN or access == "keys")
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.tenants import Tenant
 from darkroom.domain.tenants.api_keys import ApiKey
+from darkroom.domain.tenants.upload_tokens import UploadToken
 from darkroom.ports.kernel import UnreadableRow
 
 
@@ -82,3 +83,17 @@ class FakeTenants:
 
     def remove_tenant(self, tenant_id: str) -> None:
         self.tenants.pop(tenant_id, None)
+
+
+@dataclass
+class FakeUploadTokenUses:
+    """The `UploadTokenUses` port over a dictionary."""
+
+    images: dict[str, set[str]] = field(default_factory=dict)
+
+    def use(self, token: UploadToken, image_id: str) -> bool:
+        images = self.images.setdefault(token.token_id, set())
+        if image_id not in images and len(images) >= token.count:
+            return False
+        images.add(image_id)
+        return True

@@ -57,6 +57,7 @@ from tests.support.fakes.stores import (
     FakeUploadQueue,
     FakeUploads,
 )
+from tests.support.fakes.tenants import FakeUploadTokenUses
 from tests.support.fakes.webhooks import FakeDeliveries, FakeDeliveryQueue, FakeEndpoints, FakeReceiver
 from tests.support.virtual.virtual_time import VirtualTime
 
@@ -113,6 +114,7 @@ class World(_Stores):
     throughput: Any = field(default_factory=FakeThroughput)
     outcome_counts: Any = field(default_factory=FakeOutcomes)
     sums: Any = field(default_factory=FakeUsage)
+    upload_token_uses: Any = field(default_factory=FakeUploadTokenUses)
     audit: Any = field(default_factory=trail_of)
     limits: Limits = field(default_factory=Limits)
     service: Mapping[str, Lane] = field(default_factory=lambda: LANES)
@@ -177,16 +179,18 @@ class World(_Stores):
         self.requests += 1
         key, tenant_id = announced.pop("idempotency_key", None), announced.pop("tenant_id", "default")
         tier, quota = announced.pop("tier", Tier.FREE), announced.pop("quota", NO_QUOTA)
+        token = announced.pop("upload_token", None)
         written = {"bytes": len(body), "sha256": hashlib.sha256(body).hexdigest(), **announced}
         return begin_upload(
             self.ports(BeginUploadPorts, max_bytes=self.limits.max_bytes),
             Announced(
-                announcement=read_announcement(json.dumps(written).encode()),
+                announcement=read_announcement(json.dumps(written).encode(), token),
                 tenant_id=tenant_id,
                 tier=tier,
                 quota=quota,
                 correlation_id=f"request-{self.requests}",
                 idempotency_key=key,
+                upload_token=token,
             ),
         )
 

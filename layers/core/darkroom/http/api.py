@@ -16,6 +16,7 @@ from darkroom.http.kernel.requests import correlation_id_of
 from darkroom.http.kernel.responses import problem_response
 from darkroom.http.kernel.route import Route
 from darkroom.http.kernel.router import AnswerMetrics, Middleware, Next, Response, Router
+from darkroom.http.tenants.upload_tokens import insufficient_scope, refuse_what_tokens_may_not
 from darkroom.ports.kernel import UnreadableRow
 from darkroom.settings import AccessSettings
 from darkroom.telemetry import logger, report_unreadable
@@ -167,14 +168,15 @@ def handles[Handler: Callable[..., Response]](
         )
 
     def require_scope(app: Router, next_middleware: Next) -> Response:
-        scopes = caller_of(app).scopes
+        caller = caller_of(app)
+        if caller.upload_token is not None:
+            refuse_what_tokens_may_not(app, route)
+            return next_middleware(app)
+        scopes = caller.scopes
         if scopes is None or route.scope in scopes:  # guard: key-scope-required, key-without-scopes-denied
             return next_middleware(app)
-        raise Problem(
-            "insufficient_scope",
-            f"This key has no scope {route.scope}. Ask the operator for one that has it.",
-            headers={"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{route.scope}"'},
-        )
+        detail = f"This key has no scope {route.scope}. Ask the operator for one that has it."
+        raise insufficient_scope(route, detail)
 
     def tell_of_image(app: Router, next_middleware: Next) -> Response:
         image_id = app.current_event.arguments.get("image_id", "")

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from darkroom.domain.kernel.tenants import Allowance, Tenant
     from darkroom.domain.tenants.api_keys import ApiKey
     from darkroom.domain.tenants.token_bucket import Microseconds, Take
+    from darkroom.domain.tenants.upload_tokens import UploadToken
 
 
 class StoredSums(Protocol):
@@ -32,6 +33,14 @@ class TokenBuckets(Protocol):
 
     def forget(self, name: str) -> None:
         """Removes the bucket, which is full then; there may be none."""
+
+
+class UploadTokenUses(Protocol):
+    """The images that upload tokens were used for. Raises Retryable if the table cannot answer."""
+
+    def use(self, token: UploadToken, image_id: str) -> bool:
+        """Counts the image as one of the token's, once however often it is told; returns whether it may be one: False
+        if the token has as many others as it allows. However many ask at once, no more get True."""
 
 
 class Tenants(Protocol):

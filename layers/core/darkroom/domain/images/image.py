@@ -203,7 +203,7 @@ class Image:
     fetching. A row with `deleted_at` is a tombstone: it says nothing about the picture, so `recipe` is None, and what
     else is not in TOMBSTONE_FIELDS is empty. `leftovers` names its objects until they are removed for the first time,
     None if they must be listed. The table deletes it by itself at `forget_at`, in seconds because DynamoDB's TTL
-    requires them.
+    requires them. `upload_token` is the id of the token that the image was uploaded with.
     """
 
     image_id: str
@@ -219,6 +219,7 @@ class Image:
     correlation_id: str
     source: Source
     overlays: dict[str, Source] | None = None
+    upload_token: str | None = None
     created_at: Milliseconds
     preset: str | None = None
     notify: str | None = None

@@ -167,6 +167,7 @@ def accept(
     notify: str | None = None,
     overlays: dict[str, Source] | None = None,
     annotations: Annotations = NO_ANNOTATIONS,
+    upload_token: str | None = None,
 ) -> Image:
     """The row of an upload that was just stored: `pending`, or `scheduled` if its time is yet to come; due for its
     lane's first look after that."""
@@ -190,6 +191,7 @@ def accept(
         correlation_id=correlation_id,
         source=source,
         overlays=overlays,
+        upload_token=upload_token,
         created_at=now,
         accepted_at=now,
         accepted_version=1,

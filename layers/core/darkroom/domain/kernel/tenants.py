@@ -136,7 +136,8 @@ class Tenant:
 class Caller:
     """Who sent a request, by its credential alone; `key_id` names the API key, if it was one, and `scopes` is what that
     key may be used for, None for everything. `allowance` is None, and there is no quota, if no credential tells tenants
-    apart: then there is nobody to be fair to."""
+    apart: then there is nobody to be fair to. `upload_token` is the payload of an upload token that was made with the
+    key: what it allows, and nothing of what the key does (domain/tenants/upload_tokens.py reads it)."""
 
     tenant_id: str
     tier: Tier
@@ -144,7 +145,12 @@ class Caller:
     quota: Quota = NO_QUOTA
     key_id: str | None = None
     scopes: frozenset[str] | None = None
+    upload_token: str | None = None
 
+
+ONLY_UPLOADS = frozenset({"only:uploads"})
+"""The scopes of who has an upload token: none that a route asks for. A function of an earlier version, which knows of
+no tokens, refuses whoever has it everywhere."""
 
 EVERY_SCOPE = "*"
 """How the authorizer passes on that a key may be used for everything."""
@@ -168,6 +174,7 @@ def context_of(caller: Caller) -> dict[str, Any]:
         "max_stored_bytes": str(caller.quota.stored_bytes),
         "max_images": str(caller.quota.images),
         "scopes": EVERY_SCOPE if caller.scopes is None else " ".join(sorted(caller.scopes)),
+        **({} if caller.upload_token is None else {"upload_token": caller.upload_token}),
     }
 
 
@@ -185,4 +192,5 @@ def caller_from(context: Mapping[str, Any]) -> Caller:
         ),
         key_id=context["key_id"],
         scopes=None if scopes == EVERY_SCOPE else frozenset(scopes.split()),
+        upload_token=context.get("upload_token"),
     )

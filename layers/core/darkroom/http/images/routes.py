@@ -195,6 +195,7 @@ POST_IMAGE = Route(
         *OF_EVERY_ORDER,
     ),
     is_rate_limited=True,
+    takes_upload_tokens=True,
 )
 
 
@@ -300,6 +301,7 @@ GET_STATUS = Route(
     answers=_as_it_stands(StatusDocument),
     problems=("unknown_image", "unknown_path", "too_many_requests", "unavailable"),
     is_rate_limited=True,
+    takes_upload_tokens=True,
 )
 
 GET_VARIANT = Route(

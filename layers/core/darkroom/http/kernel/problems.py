@@ -193,6 +193,23 @@ _TABLE = (
         example_errors=({"field": "sha256", "message": "must be the file's SHA-256 in 64 hexadecimal digits"},),
     ),
     ProblemType(
+        code="invalid_upload_token",
+        status=HTTPStatus.BAD_REQUEST,
+        title="Invalid request for an upload token",
+        example="The request for an upload token is invalid. expires_in: must be an ISO 8601 duration from PT1S to "
+        "P1D, as in PT1H.",
+        example_errors=(
+            {"field": "expires_in", "message": "must be an ISO 8601 duration from PT1S to P1D, as in PT1H"},
+        ),
+    ),
+    ProblemType(
+        code="upload_token_too_long",
+        status=HTTPStatus.BAD_REQUEST,
+        title="The upload token is too long",
+        example="The token would have 5,021 characters, and 4,096 are the most. Use a preset, or a shorter recipe or "
+        "metadata.",
+    ),
+    ProblemType(
         code="invalid_fetch",
         status=HTTPStatus.BAD_REQUEST,
         title="Invalid request to fetch",
@@ -286,6 +303,25 @@ _TABLE = (
         title="The key may not do this",
         example="This key has no scope images:write. Ask the operator for one that has it.",
         headers=(WWW_AUTHENTICATE,),
+    ),
+    ProblemType(
+        code="upload_token_refused",
+        status=HTTPStatus.FORBIDDEN,
+        title="An upload token does not allow this",
+        example="The upload token says how its photos are developed. Leave out: preset.",
+    ),
+    ProblemType(
+        code="upload_token_expired",
+        status=HTTPStatus.FORBIDDEN,
+        title="The upload token has expired",
+        example="This upload token has expired. Ask the server that made it for another.",
+    ),
+    ProblemType(
+        code="upload_token_used_up",
+        status=HTTPStatus.FORBIDDEN,
+        title="The upload token is used up",
+        example="This upload token has been used for as many photos as it allows: 10. Ask the server that made it for "
+        "another.",
     ),
     ProblemType(
         code="quota_exceeded",

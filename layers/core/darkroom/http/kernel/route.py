@@ -66,6 +66,8 @@ class Route:
     """Whether a request costs its tenant a token."""
     is_open: bool = False
     """Whether it answers everybody, without a credential."""
+    takes_upload_tokens: bool = False
+    """Whether a browser with an upload token may send it: a new route takes none."""
 
     @property
     def methods(self) -> tuple[str, ...]:

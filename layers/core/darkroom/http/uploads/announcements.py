@@ -7,9 +7,11 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticKnownError
 
 from darkroom.domain.recipes.recipes import WHOLE
+from darkroom.domain.tenants.upload_tokens import UploadToken
 from darkroom.domain.uploads.announcement import UNKNOWN_MEDIA_TYPE, AnnouncedFile
 from darkroom.http.images.order_fields import OnDuplicate
 from darkroom.http.images.request_models import STRICT, OrderFields, RequestReader, order_in
+from darkroom.http.tenants.upload_tokens import refuse_order_beside_token
 
 MAX_ANNOUNCED_BYTES = 10**15
 
@@ -57,15 +59,18 @@ _reader = RequestReader(
 )
 
 
-def read_announcement(body: bytes) -> AnnouncedFile:
-    """Returns the announcement in a request's JSON.
+def read_announcement(body: bytes, token: UploadToken | None = None) -> AnnouncedFile:
+    """Returns the announcement in a request's JSON, by somebody with an upload token, if there is one: then that says
+    how to develop the file.
 
-    Raises Rejected: `invalid_upload`, by field, and what `order_in` raises.
+    Raises Rejected: `invalid_upload`, by field, and what `order_in` raises; and Problem (`upload_token_refused`).
     """
     written = _reader.read(body)
+    if token is not None:
+        refuse_order_beside_token(written.keys() - _FileFields.__annotations__.keys())
     return AnnouncedFile(
         size_bytes=written["bytes"],
         sha256=written["sha256"].lower(),
         media_type=written.get("content_type", UNKNOWN_MEDIA_TYPE),
-        order=order_in(written),
+        order=order_in(written if token is None else token.order),
     )

@@ -1,4 +1,4 @@
-"""The route of uploads that are announced."""
+"""The routes of uploads that are announced, and of the tokens with which browsers upload."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from darkroom.domain.kernel.sizes import limit_in_words
 from darkroom.http.images.documents import UploadDocument
 from darkroom.http.images.order_fields import IDEMPOTENCY_KEY, OF_EVERY_ORDER
 from darkroom.http.images.request_models import MAX_ORDER_BYTES
-from darkroom.http.kernel.headers import LOCATION_OF_STATUS, REPLAYED, RETRY_AFTER
+from darkroom.http.kernel.headers import EXAMPLE_WEBHOOK_ID, LOCATION_OF_STATUS, REPLAYED, RETRY_AFTER
 from darkroom.http.kernel.route import Body, Route, RouteAnswer
 from darkroom.http.uploads.announcements import Announcement
+from darkroom.http.uploads.upload_tokens import TokenRequest, UploadTokenDocument
 
 POST_UPLOAD = Route(
     method="POST",
@@ -51,6 +52,46 @@ POST_UPLOAD = Route(
         "upload_too_large",
         "unknown_on_duplicate",
         *OF_EVERY_ORDER,
+    ),
+    is_rate_limited=True,
+    takes_upload_tokens=True,
+)
+
+POST_UPLOAD_TOKEN = Route(
+    method="POST",
+    path="/upload-tokens",
+    name="postUploadToken",
+    summary="Make an upload token",
+    description=(
+        "Makes a token with which a browser may upload some images, developed as the token says, and ask for their "
+        "status, and nothing else. It ends with the API key that it was made with. Who has it can read what it says."
+    ),
+    body=Body(
+        description=f"What it is for, in at most {limit_in_words(MAX_ORDER_BYTES)}.",
+        media_types=("application/json",),
+        kind=TokenRequest,
+        examples={
+            "avatar": {"expires_in": "PT15M", "max_bytes": 10_000_000, "preset": "avatar"},
+            "album": {"count": 20, "origins": ["https://shop.example.com"], "notify": EXAMPLE_WEBHOOK_ID},
+        },
+    ),
+    answers=(RouteAnswer(status=HTTPStatus.CREATED, description="The token.", kind=UploadTokenDocument),),
+    problems=(
+        "unreadable_body",
+        "unsupported_media_type",
+        "invalid_upload_token",
+        "upload_token_too_long",
+        "unknown_preset",
+        "unknown_variants",
+        "invalid_recipe",
+        "conflicting_parameters",
+        "unknown_notify",
+        "invalid_reference",
+        "invalid_tags",
+        "invalid_metadata",
+        "part_not_deployed",
+        "too_many_requests",
+        "unavailable",
     ),
     is_rate_limited=True,
 )

@@ -7,28 +7,33 @@ from dataclasses import dataclass
 from darkroom.domain.images.image import Image, Source
 from darkroom.domain.images.order import Order, check_idempotency_key, check_reuse, is_there, unknown_notify
 from darkroom.domain.images.transitions import accept
+from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.kernel.ids import image_id_for_key, image_id_from_bits, image_ids_for_photo
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import lane_for
+from darkroom.domain.kernel.sizes import excess_in_words
 from darkroom.domain.kernel.tenants import NO_QUOTA, Quota, Tier
 from darkroom.domain.schedules.schedule import Appointment, appoint
+from darkroom.domain.tenants.upload_tokens import UploadToken
 from darkroom.operations.images.load_shedder import LoadShedder
 from darkroom.operations.images.pin_overlays import pin_overlays
 from darkroom.operations.images.quota_keeper import QuotaKeeper
 from darkroom.ports.images import HasRecipient, Images, no_recipient
 from darkroom.ports.kernel import Clock, Randomness
+from darkroom.ports.tenants import UploadTokenUses
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImageRequest:
     """Who asks for an image, by which request and key. The tenant's tier decides the lane, and its quota how much it
-    may store."""
+    may store; `upload_token` is the token of a browser that asks, None for who has a credential of the tenant's."""
 
     tenant_id: str
     correlation_id: str
     tier: Tier = Tier.FREE
     quota: Quota = NO_QUOTA
     idempotency_key: str | None = None
+    upload_token: UploadToken | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +44,7 @@ class CheckOrderPorts:
     has_recipient: HasRecipient = no_recipient
     load_shedder: LoadShedder
     quotas: QuotaKeeper
+    upload_token_uses: UploadTokenUses
     clock: Clock
     randomness: Randomness
 
@@ -71,6 +77,7 @@ class CheckedOrder:
             notify=self.order.notify,
             overlays=self.overlays,
             annotations=self.order.annotations,
+            upload_token=None if self.request.upload_token is None else self.request.upload_token.token_id,
         )
 
 
@@ -80,7 +87,9 @@ def find_earlier(ports: CheckOrderPorts, request: ImageRequest) -> tuple[str, Im
     check_idempotency_key(request.idempotency_key)
     if request.idempotency_key is None:
         return image_id_from_bits(ports.randomness(16)), None
-    image_id = image_id_for_key(request.tenant_id, request.idempotency_key)
+    # A token's keys are its own: a browser learns of no key of the tenant's, and takes none.
+    of_token = "" if request.upload_token is None else f"#{request.upload_token.token_id}"
+    image_id = image_id_for_key(request.tenant_id + of_token, request.idempotency_key)  # guard: upload-token-own-keys
     return image_id, ports.images.get(image_id)
 
 
@@ -103,16 +112,21 @@ def find_duplicate(
     return next(free, None) or image_id_from_bits(ports.randomness(16)), None
 
 
-def check_order(ports: CheckOrderPorts, request: ImageRequest, order: Order, *, size_bytes: int) -> CheckedOrder:
-    """Checks the order for a file of so many bytes.
+def check_order(
+    ports: CheckOrderPorts, request: ImageRequest, order: Order, image_id: str, *, size_bytes: int
+) -> CheckedOrder:
+    """Checks the order for a file of so many bytes, and counts the image as one of its upload token's, if it has one.
 
     It comes after looking for an earlier request with the same key: a time that was in the future then may have passed
-    since, and a repetition is let in though its lane or its tenant's quota is full. Raises Rejected (`unknown_notify`,
-    `part_not_deployed`, `quota_exceeded`, `invalid_recipe` for an overlay that is no image of the tenant's, and what
-    `appoint` raises), TurnedAway (`overloaded`) while the lane of the tenant's tier has too much work, and Retryable if
-    the table cannot answer.
+    since, and a repetition is let in though its lane or its tenant's quota is full, or its token used up. Raises
+    Rejected (`unknown_notify`, `part_not_deployed`, `quota_exceeded`, `invalid_recipe` for an overlay that is no image
+    of the tenant's, and what `appoint` raises; by a token also `upload_token_expired`, `upload_token_used_up` and
+    `upload_too_large`), TurnedAway (`overloaded`) while the lane of the tenant's tier has too much work, and Retryable
+    if a table cannot answer.
     """
-    now = ports.clock()
+    now, token = ports.clock(), request.upload_token
+    if token is not None:
+        _check_token(token, size_bytes=size_bytes, now=now)
     appointment = appoint(order.timetable, now=now)
     # guard: webhook-notify-own-tenant
     if order.notify is not None and not ports.has_recipient(request.tenant_id, order.notify):
@@ -121,11 +135,26 @@ def check_order(ports: CheckOrderPorts, request: ImageRequest, order: Order, *, 
     lane = lane_for(request.tier).name  # guard: tenants-upload-tier-lane
     # guard: load-shedding-announcement
     ports.load_shedder.require_capacity(lane, request.tier, process_at=appointment.process_at)
-    return CheckedOrder(
-        request=request,
-        order=order,
-        lane=lane,
-        appointment=appointment,
-        overlays=pin_overlays(ports.images, order.recipe, request.tenant_id),
-        now=now,
-    )
+    overlays = pin_overlays(ports.images, order.recipe, request.tenant_id)
+    # Last of all, and before anything is stored. What still fails can be sent again under its key, and is counted then.
+    if token is not None and not ports.upload_token_uses.use(token, image_id):  # guard: upload-token-use-counted
+        raise Rejected(
+            "upload_token_used_up",
+            f"This upload token has been used for as many photos as it allows: {token.count:,}. Ask the server that "
+            "made it for another.",
+        )
+    return CheckedOrder(request=request, order=order, lane=lane, appointment=appointment, overlays=overlays, now=now)
+
+
+def _check_token(token: UploadToken, *, size_bytes: int, now: Milliseconds) -> None:
+    if token.expires_at <= now:  # guard: upload-token-expiry-exact
+        # The gateway lets it in for up to a minute more, as it does a key.
+        raise Rejected(
+            "upload_token_expired", "This upload token has expired. Ask the server that made it for another."
+        )
+    if size_bytes > token.max_bytes:  # guard: upload-token-max-bytes
+        raise Rejected(
+            "upload_too_large",
+            f"The file has {excess_in_words(size_bytes, token.max_bytes)} are allowed by this upload token. Send a "
+            "smaller version of the photo.",
+        )

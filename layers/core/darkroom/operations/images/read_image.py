@@ -49,9 +49,13 @@ class ReadImagePorts(ListImagesPorts):
     clock: Clock
 
 
-def read_image(ports: ReadImagePorts, image_id: str, *, tenant_id: str) -> Image:
-    """The image in its current state. Raises UnknownImage, and Retryable if the table cannot answer."""
-    return _owned(ports, image_id, tenant_id)
+def read_image(ports: ReadImagePorts, image_id: str, *, tenant_id: str, upload_token: str | None = None) -> Image:
+    """The image in its current state; for who has an upload token of that id, if it was uploaded with it. Raises
+    UnknownImage, and Retryable if the table cannot answer."""
+    image = _owned(ports, image_id, tenant_id)
+    if upload_token is not None and image.upload_token != upload_token:  # guard: upload-token-own-images
+        raise UnknownImage
+    return image
 
 
 def variant_url(ports: ReadImagePorts, image_id: str, name: str, *, tenant_id: str, for_head: bool = False) -> str:

@@ -75,7 +75,7 @@ def submit_image(ports: SubmitImagePorts, upload: PhotoUpload) -> Accepted:
     if earlier is not None:
         return _replay(ports, earlier, None if reuses else fingerprint)
 
-    checked = check_order(ports, upload, upload.order, size_bytes=len(upload.body))
+    checked = check_order(ports, upload, upload.order, image_id, size_bytes=len(upload.body))
     source = _stored(ports, image_id, upload.body, sha256=sha256, media_type=media_type)
     row = checked.row(image_id, fingerprint=fingerprint, source=source)
     image = ports.images.create(row)

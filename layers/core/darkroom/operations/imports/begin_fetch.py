@@ -46,7 +46,7 @@ def begin_fetch(ports: BeginFetchPorts, wanted: Wanted) -> Accepted:
         return _replay(ports, earlier, fetch.fingerprint)
 
     # Until it is here, nobody knows that it has fewer bytes.
-    checked = check_order(ports, wanted, fetch.order, size_bytes=ports.max_bytes)
+    checked = check_order(ports, wanted, fetch.order, image_id, size_bytes=ports.max_bytes)
     accepted = checked.row(image_id, fingerprint=fetch.fingerprint, source=UNKNOWN_SOURCE)
     row = await_fetch(accepted, fetch.url, now=checked.now)
     image = ports.images.create(row)

@@ -78,7 +78,7 @@ def begin_upload(ports: BeginUploadPorts, announced: Announced) -> Begun:
     if earlier is not None:
         return _replay(ports, announced, earlier, fingerprint)
 
-    checked = check_order(ports, announced, order, size_bytes=announcement.size_bytes)
+    checked = check_order(ports, announced, order, image_id, size_bytes=announcement.size_bytes)
     source = Source(
         version_id="",
         sha256=announcement.sha256,

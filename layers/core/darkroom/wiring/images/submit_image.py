@@ -11,7 +11,13 @@ from darkroom.aws.kernel import circuits, clients
 from darkroom.operations.images.add_variants import AddVariantsPorts
 from darkroom.operations.images.submit_image import SubmitImagePorts
 from darkroom.settings import SubmitImageSettings
-from darkroom.wiring.kernel.api_dependencies import Edge, edge_of, load_shedder_of, quota_keeper_of
+from darkroom.wiring.kernel.api_dependencies import (
+    Edge,
+    edge_of,
+    load_shedder_of,
+    quota_keeper_of,
+    upload_token_uses_of,
+)
 from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
 from darkroom.wiring.kernel.parts import ImportsForCore, load_part
 from darkroom.wiring.kernel.recipients import has_recipient_of
@@ -32,6 +38,7 @@ def wire() -> tuple[SubmitImagePorts, AddVariantsPorts, Any, Edge]:
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url, signer),
         load_shedder=load_shedder_of(settings, dynamodb, sqs),
         quotas=quota_keeper_of(settings, dynamodb),
+        upload_token_uses=upload_token_uses_of(settings, dynamodb),
         clock=clock,
         randomness=randomness,
         input_formats=settings.input_formats,

@@ -29,6 +29,7 @@ def begin_fetch_ports(
         fetch_queue=fetch_queue,
         load_shedder=ports.load_shedder,
         quotas=ports.quotas,
+        upload_token_uses=ports.upload_token_uses,
         check_url=check_url,
         clock=clock,
         randomness=randomness,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from darkroom.aws.images.queues import LaneDepths
 from darkroom.aws.images.throughput_table import ThroughputTable
 from darkroom.aws.kernel import circuits, clients
+from darkroom.aws.tenants.upload_token_uses import UploadTokenUsesTable
 from darkroom.operations.images.load_shedder import LoadShedder
 from darkroom.operations.images.quota_keeper import QuotaKeeper
 from darkroom.operations.tenants.take_token import TakeTokenPorts
@@ -52,6 +53,12 @@ def load_shedder_of(settings: LoadSheddingSettings, dynamodb: DynamoDBClient, sq
         clock=clock,
         service=settings.service,
     )
+
+
+def upload_token_uses_of(settings: LoadSheddingSettings, dynamodb: DynamoDBClient) -> UploadTokenUsesTable:
+    """Counts the uses of upload tokens. Its client is unseen by the circuits, as that of token buckets: one token's
+    item that is throttled must not stop everybody."""
+    return UploadTokenUsesTable(clients.impatient(dynamodb), settings.token_buckets_table)
 
 
 def quota_keeper_of(settings: QuotaSettings, dynamodb: DynamoDBClient) -> QuotaKeeper:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from darkroom.aws.kernel import circuits, clients
+from darkroom.aws.kernel.secrets import StoredSecret
 from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.operations.tenants.authorize_request import AuthorizeRequestPorts
 from darkroom.settings import AuthorizeRequestSettings
@@ -14,4 +15,7 @@ def wire() -> AuthorizeRequestPorts:
     settings = AuthorizeRequestSettings.read()
     dynamodb = clients.dynamodb_client()
     circuits.of_dynamodb(dynamodb, settings.tenants_table, key="id")
-    return AuthorizeRequestPorts(tenants=TenantsTable(dynamodb, settings.tenants_table), clock=clock)
+    message_keys = StoredSecret(clients.secrets_manager_client, settings.message_key, clock=clock)
+    return AuthorizeRequestPorts(
+        tenants=TenantsTable(dynamodb, settings.tenants_table), message_keys=message_keys, clock=clock
+    )

@@ -1,0 +1,1 @@
+"""`darkroom upload-tokens`: tokens with which browsers upload."""
