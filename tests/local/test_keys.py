@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from darkroom_client import Darkroom, Refused
 from tests.local.elsewhere import Elsewhere
 from tests.local.keyed import client, done, key_of
 from tests.local.local_stack import LocalStack, document_in, wait_until
@@ -132,17 +133,24 @@ def test_after_it_a_browser_asks_before_it_calls_and_needs_no_key_for_that(keyed
     assert unnamed.status_code == 403
 
 
-def test_a_browser_uploads_with_a_token_and_a_hundred_requests_at_once_get_what_it_is_for(
+def test_a_browser_uploads_with_a_token_and_a_hundred_uploads_at_once_are_as_many_as_it_is_for(
     keyed: LocalStack, acme: str
 ) -> None:
-    with client(keyed, acme) as api:
-        made = api.post("/upload-tokens", json={"count": 10, "variants": ["thumb"], "tags": ["browser"]}).json()
-    with client(keyed, made["token"]) as browser, ThreadPoolExecutor(20) as threads:
-        answers = list(threads.map(lambda _: browser.post("/images", content=jpeg(64, 48)), range(100)))
-        accepted = [answer.json()["id"] for answer in answers if answer.status_code == 202]
-        refused = {refusal(answer)[1]["code"] for answer in answers if answer.status_code != 202}
-        assert (len(accepted), refused) == (10, {"upload_token_used_up"})
-        assert done(browser, accepted[0])["tags"] == ["browser"]
-        assert browser.get("/images").status_code == 403
-    with client(keyed, acme) as api:
-        assert {image["id"] for image in api.get("/images", params={"tag": "browser"}).json()["images"]} == {*accepted}
+    with Darkroom(keyed.api_url, acme) as server:
+        token = server.create_upload_token(count=10, variants=["thumb"], tags=["browser"])["token"]
+
+    def sent(number: int) -> str:
+        try:
+            return browser.upload(jpeg(64, 48), idempotency_key=f"photo {number}").image_id
+        except Refused as refusal:
+            return str(refusal.code)
+
+    with Darkroom(keyed.api_url, token) as browser, ThreadPoolExecutor(20) as threads:
+        answers = list(threads.map(sent, range(100)))
+        accepted = {answer for answer in answers if answer != "upload_token_used_up"}
+        assert (len(accepted), len(answers) - answers.count("upload_token_used_up")) == (10, 10)
+        assert browser.wait(min(accepted), timeout_seconds=120)["status"] == "done"
+        with pytest.raises(Refused):
+            list(browser.images())
+    with Darkroom(keyed.api_url, acme) as server:
+        assert {image["id"] for image in server.images(tag="browser")} == accepted

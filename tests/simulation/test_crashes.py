@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from darkroom.domain.images.image import Status
-from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.errors import Rejected, Retryable
+from darkroom.domain.tenants.upload_tokens import UploadToken
 from tests.support.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs, World
 from tests.support.fakes.pictures import jpeg
+from tests.support.fakes.tenants import FakeUploadTokenUses
 from tests.support.fakes.world import VISIBILITY_SECONDS
 from tests.support.faults import Faults, Mode, ProcessDied, at
 
@@ -125,3 +127,32 @@ def test_the_outputs_are_the_same_bytes_whatever_happened() -> None:
         story = Story(Faults(at(number, "dies after"), is_one_process=False))
         story.tell()
         assert story.outputs.objects == reference, CALLS[number]
+
+
+TOKEN = UploadToken(token_id="0" * 16, key_id="k", expires_at=World().now + 86_400_000, count=1, max_bytes=10**6)
+
+
+def uploaded_by_token(faults: Faults) -> tuple[World, str]:
+    """A browser that repeats its request, with its key, until it is answered; returns its image's id."""
+    world = World(
+        images=faults.around("images", FakeImages()),
+        originals=faults.around("originals", FakeOriginals()),
+        lanes=faults.around("lanes", FakeLanes()),
+        upload_token_uses=faults.around("upload_token_uses", FakeUploadTokenUses()),
+    )
+    for _ in range(5):
+        with suppress(ProcessDied, Retryable, PermissionError):
+            return world, world.submit(PHOTO, idempotency_key=KEY, upload_token=TOKEN).image.image_id
+    raise AssertionError("the browser was never answered")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_upload_by_a_token_for_one_is_accepted_and_counts_once(mode: Mode) -> None:
+    faults = Faults()
+    uploaded_by_token(faults)
+    assert "upload_token_uses.use" in faults.calls
+    for number in range(len(faults.calls)):
+        world, image_id = uploaded_by_token(Faults(at(number, mode), is_one_process=False))
+        assert world.row(image_id).upload_token == TOKEN.token_id
+        with pytest.raises(Rejected, match="as many photos as it allows"):
+            world.submit(PHOTO, upload_token=TOKEN)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -77,7 +77,7 @@ def create(
     except NoOrder as error:
         raise typer.BadParameter(str(error), param_hint=error.option) from error
     terms = {"expires_in": expires_in, "count": count, "max_bytes": max_bytes, "origins": origins or None}
-    stated = {name: value for name, value in terms.items() if value is not None}
+    stated: dict[str, Any] = {name: value for name, value in terms.items() if value is not None}
     with resolve(url, api_key, iam).open() as api:
-        made = api.create_upload_token(**stated, **order.fields)  # type: ignore[typeddict-item]
+        made = api.create_upload_token(**stated, **order.fields)
     display.print_json(made) if as_json else typer.echo(made["token"])
