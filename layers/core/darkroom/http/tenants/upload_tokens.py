@@ -44,7 +44,8 @@ def insufficient_scope(route: Route, detail: str) -> Problem:
 def refuse_order_beside_token(names: Iterable[str]) -> None:
     """Raises Problem (`upload_token_refused`) if a request with a token says by these parameters how or when to make
     its image: the token says all of it."""
-    if given := ", ".join(sorted(names)):  # guard: upload-token-order-alone
+    given = ", ".join(sorted(names))
+    if given:  # guard: upload-token-order-alone
         raise refusal(f"The upload token says how its photos are developed. Leave out: {given[:200]}.")
 
 
