@@ -16,6 +16,7 @@ from darkroom.domain.kernel.tenants import (
     caller_from,
     context_of,
 )
+from darkroom.domain.tenants import upload_tokens
 from darkroom.domain.tenants.api_keys import RANDOM_BYTES, ApiKey, Scope, digest_of, key_from_bits, key_id_of
 from darkroom.domain.tenants.upload_tokens import UploadToken, signed_token, upload_token_in
 from darkroom.operations.tenants.authorize_request import AuthorizeRequestPorts, Denied, authorize_request
@@ -243,6 +244,13 @@ def test_a_token_outlives_one_replacement_of_the_secret_and_no_second_one(tenant
     assert isinstance(authorize_request(ports(tenants, keys=secret), header), Caller)
     secret.replace("c" * 64, now=NOW)
     assert authorize_request(ports(tenants, keys=secret), header) == Denied(reason="forged")
+
+
+def test_a_token_that_a_newer_version_has_made_is_denied(tenants: FakeTenants, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as newer:
+        newer.setattr(upload_tokens, "_VERSION", 2)
+        header = bearer_of()
+    assert authorize_request(ports(tenants, keys=KEYS), header) == Denied(reason="malformed")
 
 
 def test_while_the_secret_cannot_be_read_no_token_is_let_in_and_keys_are(tenants: FakeTenants) -> None:

@@ -58,7 +58,10 @@ def _by_upload_token(ports: AuthorizeRequestPorts, text: str) -> Caller | Denied
     secret = ports.message_keys.version(signed.signed_with)
     if secret is None or not signed.verifies(secret.text):
         return Denied(reason="forged")
-    token = upload_token_in(signed.payload)
+    try:
+        token = upload_token_in(signed.payload)
+    except ValueError:  # a newer version has made it
+        return Denied(reason="malformed")
     if token.expires_at <= ports.clock():  # guard: upload-token-expired-denied
         return Denied(reason="expired", key_id=token.key_id)
     stored = ports.tenants.key(token.key_id)
