@@ -166,9 +166,9 @@ def test_a_requests_json_is_read_once_for_its_price_and_its_operation(
     module = functions.begin_upload if way == "announced" else darkroom.http.imports.for_core
     read, bodies = getattr(module, reader), list[bytes]()
 
-    def counted(body: bytes) -> Any:
+    def counted(body: bytes, *others: Any) -> Any:
         bodies.append(body)
-        return read(body)
+        return read(body, *others)
 
     monkeypatch.setattr(module, reader, counted)
     for _ in range(2):
