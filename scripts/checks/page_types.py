@@ -1,5 +1,7 @@
 """Checks the types that the page's modules say in JSDoc, and those of the operators' page, with TypeScript.
 
+Those of the client that teams copy are checked most strictly.
+
 Usage: python -m checks.page_types, after `scripts/setup/environments.sh node`
 """
 
@@ -26,8 +28,12 @@ def main() -> int:
         print(f"The page's types were not checked: {missing}", file=sys.stderr)
         return 2
     compiler = _INSTALLED / "node_modules" / ".bin" / "tsc"
-    command = [str(compiler), "--project", str(ROOT / "layers" / "page")]
-    return subprocess.run(command, env={**os.environ, "PATH": path}, check=False).returncode
+    projects = [str(ROOT / "layers" / "page" / name) for name in ("tsconfig.json", "tsconfig.client.json")]
+    statuses = [
+        subprocess.run([compiler, "--project", project], env={**os.environ, "PATH": path}, check=False).returncode
+        for project in projects
+    ]
+    return max(statuses)
 
 
 if __name__ == "__main__":

@@ -83,7 +83,6 @@ def test_a_browser_gets_the_shell_and_every_file_that_it_names(load_page: Load) 
 def test_the_shell_says_how_callers_identify_themselves_and_what_may_be_sent(load_page: Load) -> None:
     settings = settings_of(base64.b64decode(get(load_page(), "/app/")["body"]).decode())
     assert (settings["access"], settings["issuer"], settings["max_upload_bytes"]) == ("keys", None, 25_000_000)
-    assert settings["direct_bytes"] == 4 * 1024 * 1024
     assert "standard" in settings["presets"]
 
 

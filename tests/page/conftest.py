@@ -16,7 +16,7 @@ from browser import chromium, installed
 from browser.installed import NoChromium
 from browser.watch import TabWatch
 from tests.local.local_stack import LocalStack, shared_stack
-from tests.page.visitor import PATIENCE_SECONDS, Visitor
+from tests.page.visitor import PATIENCE_SECONDS, SHOP, Visitor
 from tests.support.planted import Account, planted_account
 
 expect.set_options(timeout=PATIENCE_SECONDS * 1000)
@@ -34,7 +34,8 @@ def executable() -> str:
 @pytest.fixture(scope="session")
 def stack(executable: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """The stack that serves the page."""
-    with shared_stack(tmp_path_factory.mktemp("stack"), "--access", "keys") as stack:
+    options = ("--access", "keys", "--allowed-origins", SHOP)
+    with shared_stack(tmp_path_factory.mktemp("stack"), *options) as stack:
         yield stack
 
 

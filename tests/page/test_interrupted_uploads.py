@@ -226,10 +226,12 @@ def test_a_late_refusal_of_the_key_before_leaves_the_new_one(visitor: Visitor) -
     page = visitor.tab()
     after = page.evaluate(
         """async () => {
-            const core = await import(new URL("core.js", document.querySelector("script[type=module]").src));
+            const at = document.querySelector("script[type=module]").src;
+            const core = await import(new URL("core.js", at));
+            const { call } = await import(new URL("requests.js", at));
             let answer;
-            const send = () => new Promise((resolve) => (answer = resolve));
-            const late = core.call("GET", "/images", { send }).catch(() => {});
+            window.fetch = () => new Promise((resolve) => (answer = resolve));
+            const late = call("GET", "/images").catch(() => {});
             core.keep("dr_new");
             answer(new Response('{"message":"Unauthorized"}', { status: 401 }));
             await late;

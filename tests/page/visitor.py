@@ -15,6 +15,9 @@ from tests.support.planted import Account
 PATIENCE_SECONDS = 30
 """How long a tab may take for what a test waits for, on a busy machine."""
 
+SHOP = "http://shop.localhost"
+"""A website of somebody else's, whose scripts may call the API."""
+
 LOOKS = [(NARROW, True), (WIDE, False)]
 """Widths, and whether a tab is dark. What fits depends on the one, what can be read on the other: each comes once."""
 

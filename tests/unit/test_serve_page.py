@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from darkroom.domain.images.limits import MAX_BODY_BYTES
 from darkroom.domain.recipes.presets import PRESETS
 from darkroom.domain.recipes.written_recipes import InvalidRecipe, recipe_from_data
 from darkroom.http.page.page import (
@@ -264,6 +265,14 @@ def test_every_file_of_the_page_is_packed_and_read_again(packer: ModuleType, tmp
         content = (WEB / name).read_bytes().replace(b"{tree}", tree.encode() if name == "index.html" else b"{tree}")
         assert gzip.decompress(packed.compressed) == content
         assert packed.media_type.endswith("charset=utf-8") or name.endswith(".svg")
+
+
+def test_the_client_that_teams_copy_is_small_and_sends_in_one_request_what_the_api_takes_in_one() -> None:
+    source = (WEB / "darkroom-upload.js").read_bytes()
+    assert len(gzip.compress(source, mtime=0)) < 6 * 1024
+    assert not re.search(rb"^import |[^.]\bimport\(", source, re.MULTILINE), "it depends on nothing"
+    (factors,) = re.findall(rb"DIRECT_BYTES = (\d+) \* 2 \*\* (\d+);", source)
+    assert int(factors[0]) * 2 ** int(factors[1]) == MAX_BODY_BYTES
 
 
 def test_the_shell_names_files_that_are_there(packer: ModuleType, tmp_path: Path) -> None:

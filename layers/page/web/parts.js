@@ -1,6 +1,6 @@
 // The components that screens share, and the frame around them.
 import { html, render, useEffect, useErrorBoundary, useRef, useState } from "./vendor/preact.js";
-import { call, duration, keep, listenToSession, phone, sentence } from "./core.js";
+import { duration, keep, listenToSession, phone, sentence } from "./core.js";
 
 /** Whether the window is as narrow as a phone's. */
 export function useIsNarrow() {
@@ -172,6 +172,7 @@ export function KeyForm({ reason }) {
         }
         setBusy(true);
         try {
+            const { call } = await import("./requests.js");
             await call("GET", "/images", { query: { limit: 1 }, headers: { Authorization: `Bearer ${text}` } });
             keep(text);
         } catch (problem) {

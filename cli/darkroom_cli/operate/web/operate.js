@@ -1,7 +1,8 @@
 // Starts the operators' page, in the frame of the page that the stack itself serves.
 import { html } from "./vendor/preact.js";
-import { credential, keep, words } from "./core.js";
+import { credential, keep } from "./core.js";
 import { start } from "./parts.js";
+import { words } from "./requests.js";
 
 const SCREENS = [
     { path: /^\/(?:operate(?:\/(.*))?)?$/, at: "#/", title: "Operate", load: () => import("./screens/operate.js") },

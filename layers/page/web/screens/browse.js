@@ -1,7 +1,8 @@
 // Shows all images, newest first, however many there are.
 import { html, useEffect, useMemo, useReducer, useRef, useState } from "../vendor/preact.js";
-import { call, count, duration, mayPass, pause, poll } from "../core.js";
+import { count, duration } from "../core.js";
 import { announce, Confirm, Countdown, Status, Trouble, useIsNarrow } from "../parts.js";
+import { call, mayPass, pause, poll } from "../requests.js";
 import { forgetImage, listOf, STATUSES } from "./browse/list.js";
 import { Grid } from "./browse/grid.js";
 

@@ -1,9 +1,8 @@
 // Shows one image: what became of it, its variants side by side, and what can be done with it.
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
-import {
-    bytes, call, count, credential, duration, local, nameOf, pictureOf, poll, relative, sentence,
-} from "../core.js";
+import { bytes, count, credential, duration, local, nameOf, pictureOf, relative, sentence } from "../core.js";
 import { announce, Confirm, Copy, Picture, Status, statusWord, Trouble } from "../parts.js";
+import { call, poll } from "../requests.js";
 import { forgetImage } from "./browse/list.js";
 import { failedAttempts, fileStem, moment, mostAttempts, titleOf } from "./browse/words.js";
 import { remedyOf, toldOf } from "./upload/reasons.js";

@@ -1,7 +1,7 @@
 // Shows the API's own description as a page that people read, and sends its calls with the reader's key.
 import { html, useEffect, useMemo, useState } from "../vendor/preact.js";
-import { call, mayPass } from "../core.js";
 import { Trouble } from "../parts.js";
+import { call, mayPass } from "../requests.js";
 import { Prose } from "./reference/prose.js";
 import { Call, Method, METHODS, Received } from "./reference/call.js";
 

@@ -1,7 +1,8 @@
 // Shows one webhook and what was sent to it, and sends it again.
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
-import { call, local, poll, relative, sentence } from "../core.js";
+import { local, relative, sentence } from "../core.js";
 import { announce, Confirm, Copy, Trouble } from "../parts.js";
+import { call, poll } from "../requests.js";
 import { Actions, Condition, State } from "./webhooks/endpoint.js";
 
 const STATUSES = ["waiting", "sending", "delivered", "failed"];

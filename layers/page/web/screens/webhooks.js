@@ -1,7 +1,8 @@
 // Shows the caller's webhooks, and makes new ones.
 import { html, useEffect, useState } from "../vendor/preact.js";
-import { call, count, mayPass } from "../core.js";
+import { count } from "../core.js";
 import { announce, Trouble } from "../parts.js";
+import { call, mayPass } from "../requests.js";
 import { Actions, Condition, Secret, State } from "./webhooks/endpoint.js";
 import { WebhookForm } from "./webhooks/form.js";
 

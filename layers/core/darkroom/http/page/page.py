@@ -12,7 +12,6 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, TypedDict
 
-from darkroom.domain.images.limits import MAX_BODY_BYTES
 from darkroom.domain.kernel.parts import PARTS
 from darkroom.domain.recipes.presets import PRESETS
 from darkroom.domain.recipes.recipes import MAX_SIDE_PIXELS, MAX_VARIANTS, MAX_WORK_PIXELS, WORK_OF_FORMAT
@@ -40,7 +39,6 @@ class PageSettings(TypedDict):
     audience: str | None
     sign_in_origin: str | None
     max_upload_bytes: int
-    direct_bytes: int
     limits: dict[str, Any]
     presets: dict[str, dict[str, Any]]
     parts: list[str]
@@ -70,7 +68,6 @@ def page_settings(
         "audience": if_by_token(audience),
         "sign_in_origin": if_by_token(sign_in_origin),
         "max_upload_bytes": max_upload_bytes,
-        "direct_bytes": MAX_BODY_BYTES,
         "limits": {
             "variants": MAX_VARIANTS,
             "side_pixels": MAX_SIDE_PIXELS,

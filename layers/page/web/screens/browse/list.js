@@ -1,5 +1,6 @@
 // The caller's images as a list, newest first: read page by page, kept up to date, remembered while other screens show.
-import { call, listenToSession, nameOf } from "../../core.js";
+import { listenToSession, nameOf } from "../../core.js";
+import { call } from "../../requests.js";
 import { secondsPerRead } from "../allowance.js";
 
 /** Statuses by which the list can be filtered, in the order of an image's life. */

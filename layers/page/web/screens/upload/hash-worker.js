@@ -1,10 +1,9 @@
 // A module worker: the SHA-256 of files, one after another, so that the page stays responsive.
+import { sha256Of } from "../../darkroom-upload.js";
 
 addEventListener("message", async ({ data: { id, file } }) => {
     try {
-        const digest = await crypto.subtle.digest("SHA-256", await file.arrayBuffer());
-        const sha256 = Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
-        postMessage({ id, result: sha256 });
+        postMessage({ id, result: await sha256Of(file) });
     } catch (error) {
         postMessage({ id, failure: error.name });
     }

@@ -1,7 +1,8 @@
 // The files: how far all of them have come, the button that sends them, and a row for each.
 import { html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
-import { count, mayPass, sentence } from "../../core.js";
+import { count, sentence } from "../../core.js";
 import { announce, Confirm, Trouble } from "../../parts.js";
+import { mayPass } from "../../requests.js";
 import { Card } from "./card.js";
 import { describeTime } from "./order.js";
 import {

@@ -1,5 +1,6 @@
 // What to make of a file and when: as the API takes it, in one canonical form, and as the key that repeats it.
 import { count, settings } from "../../core.js";
+import { sha256Of } from "../../darkroom-upload.js";
 import { ATTENTION, pointOf } from "./placement.js";
 
 /**
@@ -84,11 +85,8 @@ function canonical(value) {
 }
 
 /** The file's Idempotency-Key: the same file with the same settings and generation always has the same one. */
-export async function keyOf(sha256, parameters, generation) {
-    const text = `darkroom page 1\n${sha256}\n${generation}\n${canonical(parameters)}`;
-    const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
-    return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
+export const keyOf = (sha256, parameters, generation) =>
+    sha256Of(new Blob([`darkroom page 1\n${sha256}\n${generation}\n${canonical(parameters)}`]));
 
 /** A variant to begin with. */
 export const FIRST = { name: "card", width: 600, height: 400, fit: "cover", gravity: "centre", format: "auto" };

@@ -1,32 +1,23 @@
 // The files of this page: hashed, sent a few at a time under one key each, sent again while no answer comes. They go on
 // while another screen is open.
 import {
-    call,
     credential,
     keepPicture,
     listenToSession,
-    mayPass,
     needsCredential,
-    NoAnswer,
-    pause,
-    Problem,
     rememberName,
     settings,
     bytes,
     limit,
     unsent,
 } from "../../core.js";
+import { DarkroomUploader, until } from "../../darkroom-upload.js";
+import { call, NoAnswer, pause, Problem } from "../../requests.js";
 import { keep, keptOf } from "./kept.js";
 import { keyOf, parametersOf } from "./order.js";
 import { hash, preview } from "./workers.js";
 
 const PARALLEL = 4;
-const ANSWER_SECONDS = 120; // of a request without a file
-// Without progress the connection is dead. A system takes up to 4 MB before it has sent them, for 80 s at 0.4 Mbit/s.
-const STALL_SECONDS = 120;
-const RENEW_SECONDS = 240; // while a form is sent: its image expires 15 minutes after the latest request for a form
-const LONGEST_PAUSE_SECONDS = 60;
-const OFFLINE_PAUSE_SECONDS = 15; // a browser that is offline may still reach its own machine
 const MAX_SERVER_ERRORS = 6; // answers of 500 before the reader is asked
 const MAX_NOTIFIED_PER_FRAME = 24; // of the files that have changed: two hundred at once would stop the page
 
@@ -161,39 +152,19 @@ export function add(files) {
 
 /** What keeps a file from being sent, before anything is: its size. */
 function problemOfFile(file) {
-    if (file.size === 0) {
-        return new Problem({
-            status: 400,
-            code: "empty_upload",
-            title: "The file is empty",
-            detail: "It has no bytes.",
-        });
-    }
+    if (file.size === 0) return new Problem("empty_upload", "It has no bytes.");
     if (file.size <= settings.max_upload_bytes) return null;
     const most = limit(settings.max_upload_bytes);
     const size = bytes(file.size) === bytes(settings.max_upload_bytes) ? `${file.size.toLocaleString()} bytes` : bytes(file.size);
-    return new Problem({
-        status: 413,
-        code: "upload_too_large",
-        title: "The file is too large",
-        detail: `It has ${size}, and this Darkroom takes at most ${most}.`,
-    });
+    return new Problem("upload_too_large", `It has ${size}, and this Darkroom takes at most ${most}.`);
 }
-
-const unreadable = () =>
-    new Problem({
-        status: 0,
-        code: "unreadable",
-        title: "The file cannot be read",
-        detail: "The file can no longer be read.",
-    });
 
 async function hashOf(item) {
     try {
         set(item, { sha256: await hash(item.file) });
     } catch (error) {
         // The network can fail the worker's own file; everything else is about this one.
-        return error.name === "NetworkError" ? error : unreadable();
+        return error.name === "NetworkError" ? error : new Problem("unreadable", "The file can no longer be read.");
     }
     const { focal } = keptOf(item.sha256);
     if (focal !== null && !item.isFocalSet) set(item, { focal });
@@ -385,283 +356,123 @@ const isTakenCareOf = (item) =>
     item.twin === null &&
     ((item.stage === "accepted" && !item.isDeleted) || (isUnsent(item) && item.stage !== "queued"));
 
+/** The session of this tab sends the requests. */
+class Uploader extends DarkroomUploader {
+    ask = call;
+}
+
+const uploader = new Uploader({ url: "" });
+
 /** Sends the file until it is accepted. Throws what cannot pass by waiting. */
 async function persist(item, signal) {
-    let failures = 0;
-    let faults = 0;
     for (;;) {
+        let faults = 0;
         try {
-            const answer = await sendOnce(item, signal);
+            const answer = await uploader.send(item.url ?? item.file, {
+                key: item.key,
+                parameters: item.parameters,
+                sha256: item.sha256,
+                signal,
+                turn: (send) => takeTurn(item, send, signal),
+                onProgress: (progress) => set(item, { progress }),
+                onStatus: ({ id, status }) => {
+                    if (status === "awaiting_upload" && !signal.aborted) item.begun = id;
+                },
+                onPause: (paused) => showPause(item, paused),
+                mayRetry: (error) => !isFault(error) || (faults += 1) < MAX_SERVER_ERRORS,
+            });
             signal.throwIfAborted();
-            accept(item, answer);
-            return;
+            const { id, error } = answer.document;
+            if (item.begun !== id || error?.code !== "never_uploaded") return accept(item, answer);
+            // The connection was down for longer than the service awaits the bytes: they go to another image.
+            item.begun = null;
+        } catch (error) {
+            // The reader has chosen it again since. What this upload made may have been deleted on purpose, though.
+            if (signal.aborted || error.code !== "image_deleted" || item.mayHaveArrived) throw error;
+        }
+        raiseGeneration(item);
+        item.key = await latestKeyOf(item);
+    }
+}
+
+const isFault = (error) => error instanceof Problem && error.status !== 429 && error.status !== 503;
+
+let atOnce = PARALLEL; // fewer after a request that got no answer
+let sending = 0;
+const turns = new Set(); // who is told that another request may begin
+
+/** Sends the file once it may; also under another credential, if the one before was refused. */
+async function takeTurn(item, send, signal) {
+    for (;;) {
+        await untilAllowed(item, signal);
+        sending += 1;
+        try {
+            set(item, { stage: "sending", progress: null, pause: null, hurry: null });
+            const answer = await send();
+            atOnce = Math.min(PARALLEL, atOnce + 1);
+            return answer;
         } catch (error) {
             if (signal.aborted) throw error;
             if (error instanceof NoAnswer) {
                 item.mayHaveArrived = true;
                 if (navigator.onLine) atOnce = 1; // together they may be too much for the connection
             }
-            if (isOfSession(error)) continue; // it waits for a credential, and goes on with it
-            if (error.code === "image_deleted" && !item.mayHaveArrived) {
-                // The reader has chosen it again since. What this upload made may have been deleted on purpose, though.
-                raiseGeneration(item);
-                item.key = await latestKeyOf(item);
-                continue;
-            }
-            if (!mayPass(error)) throw error;
-            await requireReadable(item.file);
-            failures += 1;
-            if (error instanceof Problem && error.status !== 429 && error.status !== 503) faults += 1;
-            if (faults >= MAX_SERVER_ERRORS) throw error;
-            await waitAfter(item, error, failures, signal);
+            if (!isOfSession(error)) throw error;
+        } finally {
+            sending -= 1;
+            turns.forEach((tell) => tell());
         }
-    }
-}
-
-let atOnce = PARALLEL; // fewer after a request that got no answer
-let sending = 0;
-const turns = new Set(); // who is told that another request may begin
-
-async function sendOnce(item, signal) {
-    await untilAllowed(item, signal);
-    sending += 1;
-    try {
-        set(item, { stage: "sending", progress: null, pause: null });
-        const answer = await wayOf(item)(item, signal);
-        atOnce = Math.min(PARALLEL, atOnce + 1);
-        return answer;
-    } finally {
-        sending -= 1;
-        turns.forEach((tell) => tell());
     }
 }
 
 const isOfSession = (error) => error instanceof Problem && [401, 403].includes(error.status) && needsCredential();
 
-/** A file that was moved or changed fails as a connection does. */
-async function requireReadable(file) {
-    try {
-        await file.slice(0, 1).arrayBuffer();
-    } catch {
-        throw unreadable();
-    }
-}
-
 // Before this instant the service wants no request, whichever file it is for.
 let closedUntil = 0;
 
 async function untilAllowed(item, signal) {
-    const wait = (reason, until = null) => set(item, { stage: "waiting", progress: null, pause: { until, reason } });
+    const wait = (reason, until = null) =>
+        set(item, { stage: "waiting", progress: null, pause: { until, reason }, hurry: null });
     for (;;) {
         if (needsCredential()) {
             wait("Waiting for you to sign in");
-            await event(signal, listenToSession);
+            await until((resolve, ended) => ended.addEventListener("abort", listenToSession(resolve)), signal);
         } else if (closedUntil > Date.now()) {
             wait("The service is busy", closedUntil);
             await pause((closedUntil - Date.now()) / 1000 + Math.random() / 4, signal);
         } else if (sending >= atOnce) {
             wait("The connection is poor, so files are sent one at a time");
-            await event(signal, (listen) => {
-                turns.add(listen);
-                return () => turns.delete(listen);
-            });
+            await until((resolve, ended) => {
+                turns.add(resolve);
+                ended.addEventListener("abort", () => turns.delete(resolve));
+            }, signal);
         } else return;
     }
 }
 
-async function waitAfter(item, error, failures, signal) {
-    const isOffline = error instanceof NoAnswer && !navigator.onLine;
-    const seconds = isOffline
-        ? OFFLINE_PAUSE_SECONDS
-        : (error.retryAfter ?? Math.min(2 ** (failures - 1) * (1 + Math.random() / 2), LONGEST_PAUSE_SECONDS));
-    const until = Date.now() + seconds * 1000;
-    if (error instanceof Problem && (error.status === 429 || error.status === 503))
-        closedUntil = Math.max(closedUntil, until);
-    const reason = isOffline
-        ? "You are offline"
-        : error instanceof NoAnswer
-          ? "No answer came"
-          : error.status >= 500 && error.status !== 503
+/** Says why and until when the file waits. When no answer came, the reader may not want to wait for the end of it. */
+function showPause(item, { error, seconds, resume }) {
+    const isUnanswered = error instanceof NoAnswer;
+    const end = Date.now() + seconds * 1000;
+    if (error.status === 429 || error.status === 503) closedUntil = Math.max(closedUntil, end);
+    const reason = !isUnanswered
+        ? isFault(error) && error.status >= 500
             ? "The service had a fault"
-            : "The service is busy";
-    set(item, { stage: "waiting", progress: null, pause: { until, reason } });
-    if (!(error instanceof NoAnswer)) return pause(seconds, signal);
-    // When the connection comes back, or the reader says so, nobody waits for the end of a countdown.
-    const ended = new AbortController();
-    try {
-        const both = AbortSignal.any([signal, ended.signal]);
-        await Promise.race([
-            pause(seconds, both),
-            event(both, listenToConnection),
-            event(both, (listen) => {
-                set(item, { hurry: listen });
-                return () => set(item, { hurry: null });
-            }),
-        ]);
-    } finally {
-        ended.abort();
-    }
+            : "The service is busy"
+        : navigator.onLine
+          ? "No answer came"
+          : "You are offline";
+    set(item, { stage: "waiting", progress: null, pause: { until: end, reason }, hurry: isUnanswered ? resume : null });
 }
 
-function listenToConnection(listen) {
-    addEventListener("online", listen);
-    return () => removeEventListener("online", listen);
-}
-
-/** Resolves at the first event; `listen(call)` returns what ends it. Throws AbortError if `signal` ends first. */
-function event(signal, listen) {
-    return new Promise((resolve, reject) => {
-        const done = (settle) => (value) => {
-            end();
-            signal.removeEventListener("abort", stopped);
-            settle(value);
-        };
-        const stopped = done(() => reject(new DOMException("ended", "AbortError")));
-        const end = listen(done(resolve));
-        signal.addEventListener("abort", stopped, { once: true });
-        if (signal.aborted) stopped();
-    });
-}
-
-// ── The ways to send a file.
-
-const wayOf = ({ url, file }) =>
-    url !== null ? sendLink : file.size <= settings.direct_bytes ? sendWhole : sendByForm;
-
-async function sendLink(item, signal) {
-    return call("POST", "/images", {
-        json: { url: item.url, ...item.parameters },
-        headers: { "Idempotency-Key": item.key },
-        signal: AbortSignal.any([signal, AbortSignal.timeout(ANSWER_SECONDS * 1000)]),
-    });
-}
-
-async function sendWhole(item, signal) {
-    const { recipe, ...parameters } = item.parameters;
-    return call("POST", "/images", {
-        query: { ...parameters, recipe: recipe && JSON.stringify(recipe) },
-        body: item.file,
-        headers: { "Idempotency-Key": item.key, "Content-Type": mediaTypeOf(item.file) },
-        signal,
-        send: (url, request) => transmit(url, request, (progress) => set(item, { progress })),
-    });
-}
-
-async function sendByForm(item, signal) {
-    const announce = () =>
-        call("POST", "/uploads", {
-            json: {
-                bytes: item.file.size,
-                sha256: item.sha256,
-                content_type: mediaTypeOf(item.file),
-                ...item.parameters,
-            },
-            headers: { "Idempotency-Key": item.key },
-            signal: AbortSignal.any([signal, AbortSignal.timeout(ANSWER_SECONDS * 1000)]),
-        });
-    const answer = await announce();
-    const { upload, ...image } = answer.document;
-    if (upload !== null) {
-        item.begun = image.id;
-        // The service awaits the bytes anew; if one such request fails, the next one does it.
-        const renewal = setInterval(() => announce().catch(() => {}), RENEW_SECONDS * 1000);
-        try {
-            await post(upload, item.file, (progress) => set(item, { progress }), signal);
-        } finally {
-            clearInterval(renewal);
-        }
-    } else if (item.begun === image.id && image.error?.code === "never_uploaded") {
-        // The connection was down for longer than the service awaits the bytes: they go to another image.
-        raiseGeneration(item);
-        item.key = await latestKeyOf(item);
-        item.begun = null;
-        return sendByForm(item, signal);
-    }
-    // Another form for bytes that never came is no image that was here.
-    const isRenewed = upload !== null;
-    return { ...answer, document: image, isRenewed };
-}
-
-/** The gateway passes text as text, which would damage a photo. */
-const mediaTypeOf = (file) => (/^image\/[\w.+-]{1,60}$/.test(file.type) ? file.type : "application/octet-stream");
-
-/** Posts the form with its file to the store. Throws NoAnswer, Problem, and AbortError if `signal` ended it. */
-async function post({ url, fields }, file, tell, signal) {
-    const body = new FormData();
-    for (const [name, value] of Object.entries(fields)) body.append(name, value);
-    body.append("file", file);
-    const response = await transmit(url, { method: "POST", body, signal }, tell);
-    if (!response.ok) throw refusalOfStore(response.status, await response.text());
-}
-
-/**
- * Sends a request with a file as fetch does, which tells no progress of what it sends. A slow connection may take as
- * long as it needs, as far as the gateway lets it, and a dead one ends with NoAnswer.
- */
-function transmit(url, { method, headers = {}, body, signal }, tell) {
-    return new Promise((resolve, reject) => {
-        signal.throwIfAborted();
-        const request = new XMLHttpRequest();
-        let stall = null;
-        const end = (settle, value) => {
-            clearTimeout(stall);
-            signal.removeEventListener("abort", stop);
-            settle(value);
-        };
-        const stop = () => {
-            request.abort();
-            end(reject, new DOMException("ended", "AbortError"));
-        };
-        const live = () => {
-            clearTimeout(stall);
-            stall = setTimeout(() => {
-                request.abort();
-                end(reject, new NoAnswer());
-            }, STALL_SECONDS * 1000);
-        };
-        request.upload.addEventListener("progress", (event) => {
-            live();
-            if (event.lengthComputable && event.total > 0) tell(event.loaded / event.total);
-        });
-        request.addEventListener("load", () => {
-            const received = new Headers();
-            for (const line of request.getAllResponseHeaders().split("\r\n").filter(Boolean)) {
-                const colon = line.indexOf(":");
-                received.append(line.slice(0, colon), line.slice(colon + 1));
-            }
-            end(resolve, new Response(request.responseText || null, { status: request.status, headers: received }));
-        });
-        request.addEventListener("error", () => end(reject, new NoAnswer()));
-        signal.addEventListener("abort", stop, { once: true });
-        request.open(method, url);
-        for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
-        live();
-        request.send(body);
-    });
-}
-
-/** What S3's refusal means. It answers in XML, which is only shown. */
-function refusalOfStore(status, text) {
-    const code = /<Code>(\w+)<\/Code>/.exec(text)?.[1] ?? `status ${status}`;
-    // The bytes came too slowly, or not all of them.
-    if (status === 408 || code === "RequestTimeout" || code === "IncompleteBody") return new NoAnswer();
-    // A store that is busy is one that answers 503. A form that is too old: another one, after a pause.
-    const passing = status === 429 ? 503 : status === 403 ? 500 : status;
-    return new Problem({
-        status: passing,
-        code: "form_refused",
-        title: "The store refused the file",
-        detail: `The store refused the file (${code}).`,
-    });
-}
-
-function accept(item, { document, headers, isRenewed = false }) {
-    const isReplayed = headers.get("Idempotent-Replayed") === "true";
+function accept(item, { status, document, headers }) {
+    // Another form (201) for bytes that never came is no image that was here.
+    const isReplayed = headers.get("Idempotent-Replayed") === "true" && status !== 201;
     set(item, {
         stage: "accepted",
         image: document,
         etag: null,
-        wasHere: isReplayed && !isRenewed && !item.mayHaveArrived,
+        wasHere: isReplayed && !item.mayHaveArrived,
         begun: null,
         progress: null,
         pause: null,

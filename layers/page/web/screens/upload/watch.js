@@ -1,5 +1,6 @@
 // Follows the images that the service has accepted, until each has ended: few one by one, many by one list.
-import { call, credential, listenToSession, mayPass, poll, Problem } from "../../core.js";
+import { credential, listenToSession } from "../../core.js";
+import { call, mayPass, poll, Problem } from "../../requests.js";
 import { secondsPerRead } from "../allowance.js";
 import { items, listenToAccepted, touch } from "./queue.js";
 

@@ -1,7 +1,8 @@
 // One webhook: how it does, and what can be done with it.
 import { html, useState } from "../../vendor/preact.js";
-import { call, local, relative } from "../../core.js";
+import { local, relative } from "../../core.js";
 import { announce, Confirm, Copy, Trouble } from "../../parts.js";
+import { call } from "../../requests.js";
 import { WebhookForm } from "./form.js";
 
 const WHY = {

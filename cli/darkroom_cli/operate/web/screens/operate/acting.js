@@ -1,7 +1,8 @@
 // Actions: each says what it would do, by the command's own dry run, asks, and then shows what it did.
 import { html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { call, NoAnswer, pause, poll, settings } from "../../core.js";
+import { settings } from "../../core.js";
 import { Copy, Trouble } from "../../parts.js";
+import { call, NoAnswer, pause, poll } from "../../requests.js";
 
 /** Why nothing can be done here, in one sentence; null if it can. */
 export const READ_ONLY = settings.write
@@ -87,8 +88,8 @@ async function followed(run, { signal, onRun }) {
 /** What the action would do, does, or has done. */
 const Outcome = ({ state, isUnderWay }) => html`<div>
     ${state.error && html`<${Trouble} error=${state.error} />`}
-    ${state.error?.says?.length > 0 && html`<h3>Said before that</h3>`}
-    ${state.error?.says?.length > 0 && html`<${Said} lines=${state.error.says} />`}
+    ${state.error?.document?.says?.length > 0 && html`<h3>Said before that</h3>`}
+    ${state.error?.document?.says?.length > 0 && html`<${Said} lines=${state.error.document.says} />`}
     ${state.answer && !isUnderWay && state.name !== "asking" && html`<${Answer} answer=${state.answer} />`}
     ${isUnderWay && state.run && html`<${Progress} run=${state.run} />`}
 </div>`;

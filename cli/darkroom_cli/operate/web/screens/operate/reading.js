@@ -1,7 +1,8 @@
 // Reads documents of the command's server, again and again if they are figures, and says how old they are.
 import { html, useEffect, useState } from "../../vendor/preact.js";
-import { call, duration, poll, settings } from "../../core.js";
+import { duration, settings } from "../../core.js";
 import { Trouble } from "../../parts.js";
+import { call, poll } from "../../requests.js";
 
 // ── The stack's clock: drills move a local stack's clock ahead, and a browser's may be wrong.
 
