@@ -26,18 +26,12 @@ def test_the_backlog_beyond_the_workers_is_worked_off_first_and_then_the_image(d
     assert estimated_seconds(pending(), replace(BUSY, depth=depth), NOW) == seconds
 
 
-def test_a_lane_whose_workers_have_just_begun_takes_longer() -> None:
+def test_an_estimate_is_longer_where_workers_have_just_begun_or_an_image_backs_off_and_a_second_at_least() -> None:
     assert estimated_seconds(pending(), replace(BUSY, ramp=Ramp(now=5, most=10)), NOW) == 23, "half a second later"
-
-
-def test_an_image_that_is_tried_again_waits_at_least_for_its_backoff() -> None:
     retried = replace(pending(), attempt=1, not_before=NOW + 40_000)
     assert estimated_seconds(retried, BUSY, NOW) == 42
     assert estimated_seconds(retried, BUSY, NOW + 39_000) == 22
     assert estimated_seconds(retried, replace(BUSY, depth=0), NOW + 100_000) == 2
-
-
-def test_an_estimate_is_a_second_at_least() -> None:
     assert estimated_seconds(pending(), Backlog(depth=0, drain=100.0, ramp=Ramp(now=10, most=10)), NOW) == 1
 
 
@@ -58,10 +52,6 @@ class House:
 
     def says(self, image: Image | None = None) -> int | None:
         return self.estimator.seconds_until_done(replace(pending(), lane="slow") if image is None else image)
-
-
-def test_an_image_that_waits_is_estimated_by_its_lane() -> None:
-    assert House().says() == 22
 
 
 @pytest.mark.guards("load-shedding-begun-workers")

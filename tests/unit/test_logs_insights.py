@@ -284,14 +284,11 @@ def test_an_aggregate_is_over_the_values_that_there_are(aggregate: str, value: s
     assert row.get("found", "") == value
 
 
-def test_an_output_of_stats_may_use_those_before_it_and_stats_may_follow_stats() -> None:
+def test_an_output_of_stats_may_use_those_before_it_and_stats_may_follow_stats_and_have_no_result() -> None:
     assert run("stats max(bytes) as most, min(bytes) as least, most - least as between") == [
         {"most": "300", "least": "100", "between": "200"}
     ]
     assert run("stats count(*) as n by image_id | stats max(n) as most") == [{"most": "3"}]
-
-
-def test_stats_without_any_event_has_no_result() -> None:
     assert run('filter level = "FATAL" | stats count(*)') == []
 
 

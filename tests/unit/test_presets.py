@@ -16,6 +16,7 @@ def test_the_standard_preset_has_the_four_variants_of_the_api_page() -> None:
         ("large", (1920, 1920), "inside", "auto", None),
         ("webp", (1920, 1920), "inside", "webp", None),
     ]
+    assert DEFAULT_PRESET in PRESETS
 
 
 def test_avatars_are_squares_around_the_face() -> None:
@@ -24,10 +25,6 @@ def test_avatars_are_squares_around_the_face() -> None:
         ("large", (512, 512), "cover", FocalPoint(x=0.5, y=0.4)),
         ("avif", (512, 512), "cover", FocalPoint(x=0.5, y=0.4)),
     ]
-
-
-def test_the_default_preset_exists() -> None:
-    assert DEFAULT_PRESET in PRESETS
 
 
 def test_an_unknown_preset_is_refused_with_the_known_ones() -> None:

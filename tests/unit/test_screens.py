@@ -33,24 +33,15 @@ def number(module: str, constant: str) -> int:
     return int(value[1])
 
 
-def test_the_gallery_can_be_filtered_by_every_status_of_a_listed_image() -> None:
+def test_the_gallery_can_be_filtered_by_every_status_and_reads_the_largest_pages_that_the_api_gives() -> None:
     assert sorted(listed("browse/list.js", "STATUSES")) == sorted(LISTED_STATUSES)
-
-
-def test_the_gallery_reads_the_largest_pages_that_the_api_gives() -> None:
     assert number("browse/list.js", "PAGE_IMAGES") == MAX_PAGE_IMAGES
 
 
-def test_a_webhook_can_ask_on_the_page_for_everything_that_it_can_ask_for() -> None:
+def test_the_page_offers_as_many_webhooks_events_and_statuses_of_deliveries_as_the_api_takes() -> None:
     events = re.findall(r'^    \["([^"]+)", "', source("webhooks/form.js"), re.MULTILINE)
     assert sorted(events) == sorted(PATTERNS)
-
-
-def test_the_page_makes_as_many_webhooks_as_the_api_takes() -> None:
     assert number("webhooks.js", "MOST") == MAX_ENDPOINTS
     assert f'maxlength="{MAX_DESCRIPTION_CHARACTERS}"' in source("webhooks/form.js")
-
-
-def test_deliveries_can_be_filtered_by_each_of_their_statuses() -> None:
     assert listed("webhook.js", "STATUSES") == list(DeliveryStatus)
     assert number("webhook.js", "PAGE_DELIVERIES") == MAX_PAGE_DELIVERIES

@@ -19,17 +19,11 @@ def read(**changes: Any) -> Any:
     return read_announcement(json.dumps({**PLAIN, **changes}).encode())
 
 
-def test_size_and_hash_suffice() -> None:
+def test_size_and_hash_suffice_and_either_may_be_written_in_another_way() -> None:
     announced = read()
     assert (announced.size_bytes, announced.sha256) == (5_000_000, SHA256)
     assert (announced.media_type, announced.order.preset) == ("application/octet-stream", "standard")
-
-
-def test_a_hash_is_the_same_in_either_case() -> None:
     assert read(sha256=SHA256.upper()) == read()
-
-
-def test_a_size_is_a_whole_number_however_it_is_written() -> None:
     assert read(bytes=5_000_000.0) == read()
 
 

@@ -67,15 +67,12 @@ def test_a_finished_image_shows_its_variants() -> None:
     assert done["completed_at"] == "2026-11-21T09:00:00.000Z"
 
 
-def test_a_finished_image_shows_what_can_be_painted_before_it_arrives() -> None:
+def test_a_finished_image_shows_what_can_be_painted_before_it_arrives_and_the_point_that_its_crops_keep() -> None:
     placeholder = {"thumbhash": "k0oGLQaSVsNg", "color": "#7a8b5c"}
     assert (
         document(complete(processing(), (), notices=(), placeholder=placeholder, now=NOW))["placeholder"] == placeholder
     )
     assert document(processing())["placeholder"] is None
-
-
-def test_a_finished_image_shows_the_point_that_its_crops_keep_in_fractions() -> None:
     done = complete(processing(), (), notices=(), attention={"x": 6251, "y": 0}, now=NOW)
     assert document(done)["attention"] == {"x": 0.6251, "y": 0}
     assert document(processing())["attention"] is None

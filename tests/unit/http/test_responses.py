@@ -80,13 +80,6 @@ def test_a_change_of_the_image_outdates_the_copy(world: World) -> None:
     assert answer(world, image_id, if_none_match=tag)[0] == HTTPStatus.OK
 
 
-def test_a_copy_is_outdated_before_its_addresses_die(world: World) -> None:
-    image_id = done(world)
-    tag = answer(world, image_id)[1]["ETag"]
-    world.advance(300)
-    assert answer(world, image_id, if_none_match=tag)[0] == HTTPStatus.OK
-
-
 def test_whoever_repeats_a_request_is_told_that_it_was_one(world: World) -> None:
     image = world.row(accepted(world))
     first, again = (headers_of_accepted(image, replayed=replayed, now=world.clock()) for replayed in (False, True))
