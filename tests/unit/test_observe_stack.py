@@ -8,14 +8,11 @@ from typing import Any
 import pytest
 
 from darkroom.domain.images.image import Status
-from darkroom.domain.images.load_shedding import Work
-from darkroom.domain.images.service_level import MINUTE, Outcomes
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.webhooks.delivery import new_delivery
 from darkroom.domain.webhooks.endpoint import DisabledBy, disable
-from darkroom_cli.operator.domain.budgets import Budget
-from darkroom_cli.operator.domain.observation import Alarm, Condition, Counted, Flow, Measured, Recent
+from darkroom_cli.operator.domain.observation import Alarm, Condition, Counted, Recent
 from darkroom_cli.operator.operations.observation.observe_stack import (
     BUDGET_SECONDS,
     ENTRIES_PER_SHARD,
@@ -57,40 +54,11 @@ def test_a_quiet_stack_has_nothing_to_show() -> None:
     assert [budget.left_percent for budget in known(seen.budgets).values()] == [None] * len(LANES)
 
 
-def test_each_lane_has_its_own_error_budget_and_what_its_last_minutes_say(world: Observed) -> None:
-    minute = world.now // MINUTE * MINUTE
-    marks = frozenset({1, 2, 3})
-    bad = Outcomes(attempts=10, failed_attempts=3, failing_marks=marks, ended=1000, late=12, given_up=8)
-    world.outcome_counts.add("slow", minute - 4 * MINUTE, Outcomes(ended=1000))
-    world.outcome_counts.add("slow", minute, bad)
-    world.outcome_counts.add("slow", minute - 359 * MINUTE, Outcomes(ended=2000))
-    world.measurements.spent = {"fast": Budget(ended=1000, bad=0), "slow": Budget(ended=1000, bad=2)}
-    seen = world.look()
-    fast, slow = (known(seen.outcomes)[lane] for lane in ("fast", "slow"))
-    assert (fast.fast_burn, fast.slow_burn, fast.failing_percent) == (0, 0, 0)
-    assert (slow.fast_burn, slow.slow_burn, slow.failing_percent) == (pytest.approx(10), pytest.approx(5), 30)
-    assert known(seen.budgets) == world.measurements.spent
-
-
 def test_the_incident_is_the_first_alarm_and_what_causes_it_the_next(world: Observed) -> None:
     incident = replace(ALARM, name="IncidentAlarm", since=3, is_critical=True, children=frozenset({"StuckAlarm"}))
     stuck = replace(ALARM, name="StuckAlarm", since=2, is_critical=True)
     world.alarms.raised += [ALARM, stuck, incident]
     assert known(world.look().alarms) == (incident, stuck, ALARM)
-
-
-def test_lanes_show_their_depth_age_flow_and_drain(world: Observed) -> None:
-    world.queues.counts["fast"] = count(waiting=7, in_flight=2)
-    world.put(1, lane="fast", seconds_ago=40)
-    world.put(2, lane="fast", seconds_ago=20)
-    world.measurements.measured = Measured(flows={"fast": Flow(minute_at=world.now - 120_000, incoming=9, outgoing=4)})
-    world.throughput.add("fast", Work(settled=100, busy_milliseconds=50_000), world.now)
-    seen = world.look()
-    waits = known(seen.unfinished).lanes["fast"]
-    assert known(seen.queues)["fast"].backlog == 9
-    assert (waits.images.number, waits.late.number, waits.oldest_since) == (2, 1, world.now - 40_000)
-    assert known(seen.measured).flows["fast"].incoming == 9
-    assert known(seen.drains)["fast"] == LANES["fast"].concurrency * 2
 
 
 def test_busy_workers_and_failures_come_from_the_rows_that_have_waited_longest(world: Observed) -> None:
