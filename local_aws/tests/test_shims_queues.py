@@ -1,7 +1,6 @@
 """The emulator does what SQS does: each of its shims next to the gap that it closes in stock MiniStack."""
 
 import json
-import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,11 +11,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local_aws.tests.emulator_server import (
-    BYTECODE,
-    ENVIRONMENTS,
-    REPOSITORY,
     EmulatorServer,
     create_function,
+    output_of,
     stack,
     update_stack,
     wait_until,
@@ -327,23 +324,12 @@ print([message["body"] for message in queue["messages"]])
 """
 
 
-def sent_while_deleting(which: str, data_dir: Path) -> str:
-    completed = subprocess.run(
-        [ENVIRONMENTS / "emulator" / "bin" / "python", "-c", SEND_WHILE_DELETING, which, data_dir],
-        env={"PYTHONPATH": str(REPOSITORY), **BYTECODE},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return completed.stdout.strip()
-
-
 def test_gap_stock_loses_a_message_that_is_sent_while_another_is_deleted(tmp_path: Path) -> None:
-    assert sent_while_deleting("stock", tmp_path) == "[]"
+    assert output_of(SEND_WHILE_DELETING, "stock", tmp_path) == "[]"
 
 
 def test_a_message_that_is_sent_while_another_is_deleted_stays(tmp_path: Path) -> None:
-    assert sent_while_deleting("corrected", tmp_path) == "['sent']"
+    assert output_of(SEND_WHILE_DELETING, "corrected", tmp_path) == "['sent']"
 
 
 # How functions receive messages. MiniStack does it; these tests fail when it no longer does.

@@ -14,7 +14,7 @@ from tests.support.fakes.world import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.promise("interleavings")
 
-GOOD, _, REFUSED, POISON, KILLER = range(5)
+GOOD, _, _, POISON, KILLER = range(5)
 
 CLAIM, FINISH = (Call(store="images", number=number) for number in range(2))
 """A worker's calls for the first attempt."""
@@ -187,14 +187,6 @@ def test_two_sweeps_at_once_leave_one_dead_letter(model: Model) -> None:
             model.deliver(message)
     model.sweep_twice([1] * 12, stops_at=Call(store="dead_letters", number=0))
     assert len(model.dead_letters.all()) == 1
-    model.settle()
-
-
-def test_a_refused_image_has_no_dead_letter(model: Model) -> None:
-    image_id = submitted(model, REFUSED)
-    model.let_run(2)
-    assert row(model, image_id).status is Status.FAILED
-    assert model.dead_letters.all() == []
     model.settle()
 
 

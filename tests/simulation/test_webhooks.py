@@ -155,17 +155,6 @@ def test_a_message_calls_no_other_again_and_again_while_the_index_is_behind() ->
     model.settle()
 
 
-def test_nobody_takes_off_while_as_many_are_on_their_way_as_may_be() -> None:
-    model = model_with_events(*range(MAX_FLIGHTS + 2))
-    for message in model.queue.visible():
-        model.deliver(message, stops_at=POST)
-    assert len(model.stopped) == MAX_FLIGHTS
-    assert model.counts["delivery: busy"] == 2
-    model.go_on()
-    model.settle()
-    assert model.counts["sent again"] == 0
-
-
 def test_a_worker_that_dies_makes_room_when_its_lease_is_over_and_not_before() -> None:
     model = model_with_events(1)
     model.deliver(model.queue.visible()[0], stops_at=POST)
@@ -217,16 +206,6 @@ def test_a_struck_sender_may_not_send_again_what_has_arrived() -> None:
         model.receiver.post(
             url, headers={"webhook-id": event_id}, body=model.receiver.bodies[url, event_id], sender=sender
         )
-
-
-def test_no_message_brings_an_attempt_before_its_time() -> None:
-    model = model_with_events(1)
-    model.receiver.answer = DOWN
-    model.drain()
-    model.queue.send(model.queue.messages[0].message)
-    model.drain()
-    assert (model.counts["delivery: failed"], model.counts["delivery: early"]) == (1, 1)
-    model.settle()
 
 
 @pytest.mark.guards("webhook-message-only-if-waiting")
