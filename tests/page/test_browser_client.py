@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from darkroom_client import Darkroom
 from repository.report import ROOT
 from tests.page.uploads import images_of, photo
 from tests.page.visitor import SHOP, Visitor
@@ -83,7 +84,9 @@ def lose_the_answer(route: Route) -> None:
 
 
 def test_a_copied_page_on_another_website_uploads_photos_and_shows_them(visitor: Visitor, tmp_path: Path) -> None:
-    page = shop(visitor)
+    with Darkroom(visitor.stack.api_url, visitor.account.key) as darkroom:
+        tokens = [darkroom.create_upload_token(preset="standard", origins=[SHOP])["token"] for _ in range(2)]
+    page = shop(visitor, tokens)
     for file in (None, large_photo(tmp_path)):
         upload(page, file)
         done(page)

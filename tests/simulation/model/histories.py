@@ -84,7 +84,9 @@ uploads: st.SearchStrategy[Upload] = st.tuples(
 )
 queues = st.sampled_from(["slow", "slow", "slow", "fast"])
 withdrawals = st.tuples(st.just("delete"), ONE, st.sampled_from([True, True, False]))
-additions = st.tuples(st.just("variants"), st.integers(0, 2), st.none() | st.sampled_from(["more-1", "more-2"]), ONE)
+additions = st.tuples(
+    st.just("variants"), st.sampled_from([0, 1, 1, 2]), st.none() | st.sampled_from(["more-1", "more-2"]), ONE
+)
 replays = st.tuples(st.just("replay"), queues, st.sampled_from(["letters", "redrive", "row"]), ONE) | st.tuples(
     st.just("redo"), st.sampled_from(["", "output", "original"]), ONE
 )
