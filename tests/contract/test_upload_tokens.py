@@ -124,6 +124,7 @@ def test_every_route_refuses_a_token_but_three(gateway: Gateway) -> None:
 def test_nothing_of_the_order_is_the_browsers(gateway: Gateway) -> None:
     browser = token_of(gateway, count=5)
     asked = {"preset": "avatar", "delay": "PT1H", "process_at": "2030-01-01T00:00:00Z", "notify": "we_0000000000000000"}
+    asked["on_duplicate"] = "reuse"
     for name, value in asked.items():
         assert code_of(posted(gateway, browser, f"/images?{name}={value}")) == (403, "upload_token_refused")
         announced = posted(gateway, browser, "/uploads", announcement_of(PHOTO, **{name: value}))

@@ -41,11 +41,12 @@ class _FileFields(TypedDict):
             AfterValidator(_media_type),
         ]
     ]
-    on_duplicate: NotRequired[OnDuplicate | None]
 
 
 class Announcement(_FileFields, OrderFields):
     """A file to come and how to develop it: `preset` with or without `variants`, or `recipe`; and when."""
+
+    on_duplicate: NotRequired[OnDuplicate | None]
 
 
 _reader = RequestReader(
