@@ -93,13 +93,16 @@ def find_earlier(ports: CheckOrderPorts, request: ImageRequest) -> tuple[str, Im
     return image_id, ports.images.get(image_id)
 
 
-def find_duplicate(
+def find_answer(
     ports: CheckOrderPorts, request: ImageRequest, order: Order, *, sha256: str
 ) -> tuple[str, Image | None]:
-    """The id of the image that the request asks for, and its row if an upload of the same bytes for the same recipe has
-    made it, and it is still there. Who makes it and finds that another was faster, asks again.
+    """The same for a request whose bytes are known: an order that reuses images finds the one that an upload of the
+    same bytes for the same recipe has made, if it is still there. A request that is to make it, and finds that another
+    was faster, asks again.
 
-    Raises Rejected (`conflicting_parameters`), and Retryable if the table cannot answer."""
+    Raises Rejected (`conflicting_parameters`), and what `find_earlier` raises."""
+    if not order.reuses:
+        return find_earlier(ports, request)
     check_reuse(request.idempotency_key)
     ids = image_ids_for_photo(request.tenant_id, sha256, order.recipe.digest())
     rows, now = ports.images.get_all(ids), ports.clock()

@@ -17,8 +17,7 @@ from darkroom.operations.images.check_order import (
     CheckOrderPorts,
     ImageRequest,
     check_order,
-    find_duplicate,
-    find_earlier,
+    find_answer,
 )
 from darkroom.operations.images.enqueue import EnqueueInTimePorts, enqueue_in_time
 from darkroom.ports.images import Originals
@@ -67,9 +66,7 @@ def submit_image(ports: SubmitImagePorts, upload: PhotoUpload) -> Accepted:
     sha256 = hashlib.sha256(upload.body).hexdigest()
     fingerprint = fingerprint_of(sha256, upload.order.request_signature)
     reuses = upload.order.reuses
-    image_id, earlier = (
-        find_duplicate(ports, upload, upload.order, sha256=sha256) if reuses else find_earlier(ports, upload)
-    )
+    image_id, earlier = find_answer(ports, upload, upload.order, sha256=sha256)
     if earlier is not None and reuses and earlier.status is Status.AWAITING_UPLOAD:
         return _bring(ports, upload, earlier, media_type)
     if earlier is not None:

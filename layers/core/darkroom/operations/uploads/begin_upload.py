@@ -15,8 +15,7 @@ from darkroom.operations.images.check_order import (
     CheckOrderPorts,
     ImageRequest,
     check_order,
-    find_duplicate,
-    find_earlier,
+    find_answer,
 )
 from darkroom.operations.images.enqueue import DUE_FENCE
 from darkroom.ports.kernel import Fenced
@@ -70,11 +69,7 @@ def begin_upload(ports: BeginUploadPorts, announced: Announced) -> Begun:
         )
     fingerprint = fingerprint_of(announcement.sha256, announcement.request_signature)
     order = announcement.order
-    image_id, earlier = (
-        find_duplicate(ports, announced, order, sha256=announcement.sha256)
-        if order.reuses
-        else find_earlier(ports, announced)
-    )
+    image_id, earlier = find_answer(ports, announced, order, sha256=announcement.sha256)
     if earlier is not None:
         return _replay(ports, announced, earlier, fingerprint)
 
