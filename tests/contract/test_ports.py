@@ -44,6 +44,7 @@ from darkroom.domain.images.image import (
 )
 from darkroom.domain.images.listing import Cursor
 from darkroom.domain.images.transitions import complete, delete
+from darkroom.domain.images.visibility import Visibility
 from darkroom.domain.kernel.errors import Rejected, Retryable
 from darkroom.domain.kernel.message import read_message
 from darkroom.domain.recipes.recipes import Recipe
@@ -105,6 +106,8 @@ def test_a_row_is_read_as_it_was_written(kind: str, aws: Aws) -> None:
         reference="order-17/frönt",
         tags=("shoes", "summer 2027"),
         metadata='{"b":"ä","a":[1.5,{}]}',
+        visibilities=(Visibility.SIGNED, Visibility.PRIVATE),
+        viewer_seconds=60,
         overlays={"0" * 26: Source(version_id="v", sha256="s", size_bytes=1, media_type="image/png")},
         error=Failure(code="c", message="m", retryable=True),
         attempts=(
@@ -556,12 +559,13 @@ def test_a_row_keeps_its_form_in_the_table() -> None:
         "waiting_since",
         "works",
     ], "rows that older versions wrote are still there: a new name needs a default, and none may go"
-    written = {"reference": "a", "tags": ("b", "c"), "metadata": "{}"}
+    written = {"reference": "a", "tags": ("b", "c"), "metadata": "{}", "visibilities": (Visibility.PUBLIC,)}
     assert {name: part for name, part in to_item(pending(**written)).items() if name not in item} == {
         "reference": {"S": "a"},
         "reference_key": {"S": "default#a"},
         "tags": {"L": [{"S": "b"}, {"S": "c"}]},
         "metadata": {"S": "{}"},
+        "visibilities": {"L": [{"S": "public"}]},
     }
 
 

@@ -14,7 +14,8 @@ from darkroom.domain.events.event import EventType
 from darkroom.domain.images.image import DeadLetterState, Image, Status, WorkKind, message_for
 from darkroom.domain.images.order import order_of
 from darkroom.domain.images.transitions import TransitionRefused, begin_work, delete
-from darkroom.domain.images.works import MAX_IMAGE_VARIANTS, recipes_to_make, run_of_key, together
+from darkroom.domain.images.visibility import PREFIXES, Visibility, visibility_of_key
+from darkroom.domain.images.works import MAX_IMAGE_VARIANTS, output_key, recipes_to_make, run_of_key, together
 from darkroom.domain.kernel.errors import Rejected, Retryable, UnknownImage
 from darkroom.domain.kernel.message import read_message
 from darkroom.domain.kernel.stored import QuotaExceeded, Stored
@@ -375,6 +376,15 @@ def test_a_version_without_such_work_leaves_its_messages(world: World, image_id:
     add(world, image_id)
     message = message_for(world.row(image_id))
     assert (message.beside, "beside" in message.model_dump_json()) == (True, True)
+
+
+@pytest.mark.guards("visibility-in-output-key")
+def test_only_what_is_not_private_lies_where_the_edge_can_read_it() -> None:
+    cases = ((), "outputs/"), ((Visibility.PUBLIC,), "public/"), ((Visibility.PUBLIC, Visibility.SIGNED), "signed/")
+    for visibilities, prefix in cases:
+        key = output_key(replace(pending(), visibilities=visibilities), "thumb", "jpg")
+        assert key == f"{prefix}{pending().image_id}/1/thumb.jpg"
+        assert (PREFIXES[visibility_of_key(key)], run_of_key(key)) == (prefix, 1)
 
 
 @pytest.mark.guards("works-recipe-in-output-key")

@@ -79,7 +79,9 @@ def to_item(image: Image) -> Item:
     plain = vars(image) | {
         "status": image.status.value,
         **{name: getattr(image, name) for name in PARTITIONS},
-        "tags": image.tags or None,  # most images have none: not a byte for it
+        # Most images have none: not a byte for it.
+        "tags": image.tags or None,
+        "visibilities": image.visibilities or None,
     }
     return to_attributes(plain)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from darkroom.domain.images.visibility import Visibility
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.message import Message
 
@@ -203,7 +204,9 @@ class Image:
     fetching. A row with `deleted_at` is a tombstone: it says nothing about the picture, so `recipe` is None, and what
     else is not in TOMBSTONE_FIELDS is empty. `leftovers` names its objects until they are removed for the first time,
     None if they must be listed. The table deletes it by itself at `forget_at`, in seconds because DynamoDB's TTL
-    requires them. `upload_token` is the id of the token that the image was uploaded with.
+    requires them. `upload_token` is the id of the token that the image was uploaded with. `visibilities` are those that
+    it has had, the present one last, without `private` at the front; `viewer_seconds` is how long whoever fetches a
+    variant from the edge may keep it, None for as long as the deployment says.
     """
 
     image_id: str
@@ -220,6 +223,8 @@ class Image:
     source: Source
     overlays: dict[str, Source] | None = None
     upload_token: str | None = None
+    visibilities: tuple[Visibility, ...] = ()
+    viewer_seconds: int | None = None
     created_at: Milliseconds
     preset: str | None = None
     notify: str | None = None
@@ -261,6 +266,11 @@ class Image:
     def is_deleted(self) -> bool:
         """Whether its client has deleted it: it is no longer shown or developed."""
         return self.deleted_at is not None
+
+    @property
+    def visibility(self) -> Visibility:
+        """Whom the edge serves its variants to."""
+        return self.visibilities[-1] if self.visibilities else Visibility.PRIVATE
 
     @property
     def latest_work(self) -> Work | None:
@@ -346,7 +356,7 @@ TOMBSTONE_FIELDS = frozenset(
         *("image_id", "tenant_id", "lane", "preset", "notify", "status", "run", "attempt", "schedule", "version"),
         *("created_at", "process_at", "expires_at", "accepted_at", "completed_at", "deleted_at", "forget_at"),
         *("earlier_ends", "works", *VERSION_FIELDS),  # for events
-        *("due_at", "rescues", "leftovers"),  # for the removal of its objects
+        *("due_at", "rescues", "leftovers", "visibilities"),  # for the removal of its objects
     }
 )
 """The fields of an image that its tombstone keeps: they answer a repeated request, void the messages that are still

@@ -20,6 +20,7 @@ from darkroom.domain.images.image import (
     Variant,
     WorkKind,
 )
+from darkroom.domain.images.visibility import Visibility
 from darkroom.domain.images.works import end_of_work, works_with
 from darkroom.domain.kernel.errors import EXPIRED, FETCH_FAILED, INTERNAL, NEVER_UPLOADED, WORKER_LOST
 from darkroom.domain.kernel.instants import Milliseconds
@@ -168,6 +169,8 @@ def accept(
     overlays: dict[str, Source] | None = None,
     annotations: Annotations = NO_ANNOTATIONS,
     upload_token: str | None = None,
+    visibility: Visibility = Visibility.PRIVATE,
+    viewer_seconds: int | None = None,
 ) -> Image:
     """The row of an upload that was just stored: `pending`, or `scheduled` if its time is yet to come; due for its
     lane's first look after that."""
@@ -192,6 +195,8 @@ def accept(
         source=source,
         overlays=overlays,
         upload_token=upload_token,
+        visibilities=() if visibility is Visibility.PRIVATE else (visibility,),
+        viewer_seconds=viewer_seconds,
         created_at=now,
         accepted_at=now,
         accepted_version=1,

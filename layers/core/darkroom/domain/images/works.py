@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from darkroom.domain.images.image import Image, RunEnd, Status, Work, WorkKind
+from darkroom.domain.images.visibility import folder_of
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.recipes.recipes import MAX_WORK_PIXELS, Recipe
@@ -42,7 +43,7 @@ def _folder(image: Image) -> str:
     recipes = recipes_to_make(image)
     wanted = "" if recipes == (image.recipe,) else "-".join(["", *(recipe.digest()[:8] for recipe in recipes)])
     # guard: objects-run-in-output-key, works-recipe-in-output-key
-    return f"outputs/{image.image_id}/{image.run}{wanted}/"
+    return f"{folder_of(image.visibility, image.image_id)}{image.run}{wanted}/"  # guard: visibility-in-output-key
 
 
 def run_of_key(key: str) -> int:
