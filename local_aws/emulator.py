@@ -7,11 +7,12 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class Emulator:
-    """The running emulator: its address, and how it runs functions."""
+    """The running emulator: its addresses, and how it runs functions."""
 
     gateway_url: str
     function_python: Path
     data_dir: Path
+    edge_url: str = ""
     clock: Mapping[str, str] = field(default_factory=dict)  # variables that make functions' clocks move with it
     concurrency: int | None = None  # per function; None: derived from the machine
     idle_seconds: float = 300  # after which a function's process is stopped

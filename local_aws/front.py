@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from local_aws import access_log
-from local_aws.asgi import Receive, Scope, Send, respond
+from local_aws.asgi import Receive, Scope, Send, live, respond
 from local_aws.ministack_internals import internals
 
 Answer = tuple[int, dict[str, Any], bytes]
@@ -47,7 +47,7 @@ _HOP_BY_HOP = frozenset(
 async def front(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer one request to the API (an ASGI application)."""
     if scope["type"] == "lifespan":
-        await _live(receive, send)
+        await live(receive, send)
     elif scope["type"] == "websocket":
         await receive()
         await send({"type": "websocket.close"})
@@ -113,14 +113,6 @@ def _variables(scope: Scope, request_id: str, account_id: str, api_id: str) -> d
 
 class ClientGone(Exception):
     """The client closed the connection before its request was complete."""
-
-
-async def _live(receive: Receive, send: Send) -> None:
-    while True:
-        event = (await receive())["type"].removeprefix("lifespan.")
-        await send({"type": f"lifespan.{event}.complete"})
-        if event == "shutdown":
-            return
 
 
 def _head_bytes(scope: Scope) -> int:

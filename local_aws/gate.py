@@ -21,15 +21,24 @@ _EMULATORS_OWN = "/_ministack"
 _UNSIGNED = "This request is not signed with the credentials of the local stack. They are made anew at each start."
 
 
-def api_gate(api: Application, *, port: int, how_to_allow: str = "") -> Application:
-    """The API's port, for this machine's tools, for the API's own pages, and for those that it allows."""
+def api_gate(api: Application, *, port: int, how_to_allow: str = "", may_be_shown: bool = False) -> Application:
+    """A port of the API or the edge, for this machine's tools, for its own pages, and for those that the API allows.
+    Where it `may_be_shown`, a page of another site may show what it can name, as it may show what a signed link leads
+    to."""
     hosts, own = hosts_of(port), origins_of(port)
 
     async def gated(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":
             headers = Headers(scope["headers"])
             origins = own | allowed_origins()
-            reason = refusal(scope.get("method", ""), headers, hosts=hosts, origins=origins, remedy=how_to_allow)
+            reason = refusal(
+                scope.get("method", ""),
+                headers,
+                hosts=hosts,
+                origins=origins,
+                is_signed=may_be_shown,
+                remedy=how_to_allow,
+            )
             if reason is not None:
                 await _refuse(scope, receive, send, reason)
                 return

@@ -1,8 +1,8 @@
-"""Serves the embedded AWS: MiniStack and its corrections on one port, the deployed HTTP API on another.
+"""Serves the embedded AWS: MiniStack and its corrections on one port, the deployed HTTP API and CloudFront on others.
 
 Usage: python -m local_aws.server --ready-file FILE --data-dir DIR --function-python PATH
 
-The ready file names both ports and the secret of this run, with which requests to AWS's services must be signed.
+The ready file names all three ports and the secret of this run, with which requests to AWS's services must be signed.
 """
 
 import argparse
@@ -27,6 +27,7 @@ from typing import Any
 from local_aws import clock
 from local_aws.asgi import Application
 from local_aws.corrections import NAMES, apply_corrections
+from local_aws.edge import edge
 from local_aws.emulator import Emulator
 from local_aws.front import front
 from local_aws.gate import api_gate, aws_gate
@@ -47,9 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _die_with_parent()
     sys.setswitchinterval(_SWITCH_SECONDS)
     options.ready_file.unlink(missing_ok=True)
-    gateway, api = _listen(options.gateway_port), _listen(options.front_port)
+    gateway, api, viewers = (_listen(port) for port in (options.gateway_port, options.front_port, options.edge_port))
     emulator = Emulator(
         gateway_url=_url(gateway),
+        edge_url=_url(viewers),
         function_python=options.function_python.absolute(),
         data_dir=options.data_dir.resolve(),
         clock={name: os.environ[name] for name in clock.VARIABLES if name in os.environ},
@@ -74,8 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
     gated = api_gate(front, port=_port(api), how_to_allow=options.how_to_allow)
+    shown = api_gate(edge, port=_port(viewers), how_to_allow=options.how_to_allow, may_be_shown=True)
     importlib.import_module("uvloop").run(
-        _serve({gateway: aws, api: gated}, _announcement(gateway, api, secret), options)
+        _serve({gateway: aws, api: gated, viewers: shown}, _announcement(gateway, api, viewers, secret), options)
     )
 
 
@@ -93,6 +96,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--front-port", type=int, default=0, help="the port of the deployed HTTP API (default: a free one)"
     )
+    parser.add_argument("--edge-port", type=int, default=0, help="the port of the distribution (default: a free one)")
     parser.add_argument("--enforce-iam", action="store_true", help="evaluate policies; `local` is the root user")
     parser.add_argument(
         "--concurrency", type=int, metavar="N", help="invocations of one function at once (default: by the machine)"
@@ -136,7 +140,7 @@ def _url(listener: socket.socket) -> str:
 
 
 def _isolate_environment(emulator: Emulator, *, port: int, secret: str, enforce_iam: bool) -> None:
-    """Hide the machine's environment from MiniStack, and keep it from opening any ports but our two.
+    """Hide the machine's environment from MiniStack, and keep it from opening any ports but ours.
 
     MiniStack reads most of this when it is imported, so no part of it may be imported earlier.
     """
@@ -190,12 +194,13 @@ async def _serve(
         tasks.create_task(_announce(options.ready_file, announcement))
 
 
-def _announcement(gateway: socket.socket, api: socket.socket, secret: str) -> dict[str, Any]:
-    return {"gateway_url": _url(gateway), "front_url": _url(api), "secret": secret, "pid": os.getpid()}
+def _announcement(gateway: socket.socket, api: socket.socket, viewers: socket.socket, secret: str) -> dict[str, Any]:
+    urls = {"gateway_url": _url(gateway), "front_url": _url(api), "edge_url": _url(viewers)}
+    return {**urls, "secret": secret, "pid": os.getpid()}
 
 
 async def _announce(ready_file: Path, announcement: dict[str, Any]) -> None:
-    for name in ("gateway_url", "front_url"):
+    for name in ("gateway_url", "front_url", "edge_url"):
         await asyncio.to_thread(_await_answer, announcement[name])
     write_private(ready_file, json.dumps(announcement))
 

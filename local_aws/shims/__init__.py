@@ -45,6 +45,13 @@ SHIMS = (
     "joined_conditions",
     "nested_stack_attributes",
     "template_addresses",
+    "distribution_addresses",
+    "key_groups",
+    "viewer_functions",
+    "origin_access",
+    "edge_cache",  # what it lacks is fetched by the one before it
+    "signed_urls",  # it decides before the cache is asked
+    "edge_invalidations",
     "form_fields",
     "bucket_cors",
     "service_quotas",

@@ -38,6 +38,7 @@ class EmulatorServer:
 
     gateway_url: str
     front_url: str
+    edge_url: str
     secret: str
     process: subprocess.Popen[bytes]
 
