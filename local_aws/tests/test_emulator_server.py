@@ -95,16 +95,17 @@ def test_the_ready_file_names_the_ports_and_the_process_to_its_owner_alone(
     another: EmulatorServer, folder: Path
 ) -> None:
     ready = json.loads((folder / "ready.json").read_text())
-    urls = {"gateway_url": another.gateway_url, "front_url": another.front_url}
+    urls = {name: getattr(another, name) for name in ("gateway_url", "front_url", "edge_url")}
     assert ready == {**urls, "secret": another.secret, "pid": another.process.pid}
     assert (folder / "ready.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_the_emulator_listens_on_its_two_ports_of_this_machine_alone(emulator: EmulatorServer) -> None:
+def test_the_emulator_listens_on_its_own_ports_of_this_machine_alone(emulator: EmulatorServer) -> None:
     sockets = listening(emulator)
     assert {address for address, _ in sockets} == {"0100007F"}
     ports = {port for _, port in sockets}
-    assert {urlsplit(emulator.gateway_url).port, urlsplit(emulator.front_url).port} <= ports
+    own = (emulator.gateway_url, emulator.front_url, emulator.edge_url)
+    assert {urlsplit(url).port for url in own} <= ports
 
 
 def test_a_port_that_is_taken_ends_the_start_with_a_word_of_advice(tmp_path: Path) -> None:

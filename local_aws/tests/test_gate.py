@@ -192,9 +192,9 @@ def test_no_page_of_another_site_is_served_by_the_api_port(guarded: Guarded, met
 
 
 def runtime_ports(server: EmulatorServer) -> set[int]:
-    """The ports at which the emulator listens, without the two of its services."""
+    """The ports at which the emulator listens, without those of its services."""
     return {port for _, port in listening(server)} - {
-        urlsplit(url).port for url in (server.gateway_url, server.front_url)
+        urlsplit(url).port for url in (server.gateway_url, server.front_url, server.edge_url)
     }
 
 

@@ -124,7 +124,7 @@ class LocalStack(local_aws.stacks.running.LocalStack):
             ready = json.loads((self.state / "run" / "session" / "ready.json").read_bytes())
         except FileNotFoundError:
             return []
-        return [urlsplit(ready[name]).port or 0 for name in ("gateway_url", "front_url")]
+        return [urlsplit(ready[name]).port or 0 for name in ("gateway_url", "front_url", "edge_url")]
 
     def borrow_build(self) -> None:
         """Reuse what another stack built and downloaded, so that a start takes seconds.
