@@ -27,6 +27,7 @@ from local_aws.tests.distributions import KEY, PEM, Edge, deployed
 from local_aws.tests.emulator_server import (
     REPOSITORY,
     EmulatorServer,
+    output_of,
     physical_ids,
     reasons_for_failed_stack,
     stack,
@@ -375,11 +376,66 @@ def test_an_origin_is_read_as_its_policy_allows(edge: Edge) -> None:
         )
 
 
+def encrypted(edge: Edge, *named: dict[str, Any]) -> int:
+    """The status of an object in a bucket that gets a key of its own, whose policy has these statements more."""
+    account = {
+        "Effect": "Allow",
+        "Principal": {"AWS": "arn:aws:iam::000000000000:root"},
+        "Action": "kms:*",
+        "Resource": "*",
+    }
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [account, *named]})
+    key_arn = edge.server.client("kms").create_key(Policy=policy)["KeyMetadata"]["Arn"]
+    rule = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key_arn}}
+    s3, bucket = edge.server.client("s3"), edge.ids["Bucket"]
+    s3.put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": [rule]})
+    path = f"/public/{uuid4().hex}"
+    edge.put(path[1:])
+    try:
+        return get(edge, path).status_code
+    finally:
+        s3.delete_bucket_encryption(Bucket=bucket)
+
+
+def test_gap_stock_asks_for_no_permission_to_use_a_buckets_key(stock_edge: Edge) -> None:
+    assert encrypted(stock_edge) == 200
+
+
+def test_a_buckets_key_must_name_the_distribution(edge: Edge) -> None:
+    arn = f"arn:aws:cloudfront::000000000000:distribution/{edge.ids['Distribution']}"
+    statuses = []
+    for source in (arn, f"{arn}X"):
+        condition = {"StringEquals": {"AWS:SourceArn": source}}
+        service = {"Principal": {"Service": "cloudfront.amazonaws.com"}, "Action": "kms:Decrypt", "Resource": "*"}
+        statuses.append(encrypted(edge, {"Effect": "Allow", **service, "Condition": condition}))
+    assert [*statuses, encrypted(edge)] == [200, 403, 403]
+
+
 # viewer_functions, and the port
 
+NOWHERE = """
+import os, sys
+sys.prefix, os.environ["PATH"] = "/nowhere/emulator", ""
+from local_aws.ministack_internals import internals
+print(internals("core.node_pool")._NODE_BINARY)
+if sys.argv[1] == "corrected":
+    from local_aws.shims import viewer_functions
+    viewer_functions.apply(None)
+create = internals("services.cloudformation.provisioners")._RESOURCE_HANDLERS["AWS::CloudFront::Function"]["create"]
+configuration = {"Comment": "", "Runtime": "cloudfront-js-2.0"}
+try:
+    create("Function", {"Name": "one", "FunctionCode": "", "FunctionConfig": configuration}, "stack")
+except ValueError as error:
+    print(error)
+"""
 
-def test_gap_stock_runs_viewer_functions_on_whatever_node_there_is(stock_edge: Edge) -> None:
-    assert get(stock_edge, "/").status_code in (404, 503)
+
+def test_gap_stock_runs_viewer_functions_on_whatever_node_there_is() -> None:
+    assert output_of(NOWHERE, "stock") == "node"
+
+
+def test_a_viewer_function_without_node_is_refused() -> None:
+    assert "make the environment 'node'" in output_of(NOWHERE, "corrected")
 
 
 def raw(edge: Edge, path: str) -> int:
