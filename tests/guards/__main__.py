@@ -102,7 +102,7 @@ class Verdict:
 def read_guards(root: Path = ROOT) -> list[Guard]:
     """The guards in the code, file by file. Raises ValueError if a name stands twice, or for nothing."""
     lines: dict[str, tuple[Path, int]] = {}
-    for file in _files(root, _CODE, ".py", ".yaml"):
+    for file in _files(root, _CODE, ".py", ".yaml", ".js"):
         for name, line in guarded_lines(file.read_text()):
             if name in lines:
                 raise ValueError(f"{name} guards a line of {lines[name][0]} and one of {file.relative_to(root)}")

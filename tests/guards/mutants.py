@@ -22,7 +22,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import cast
 
-_COMMENT = re.compile(r"(?:^[ ]*|  )# guard: (?P<names>[a-z0-9-]+(?:, [a-z0-9-]+)*)$", re.MULTILINE)
+_COMMENT = re.compile(r"(?:^[ ]*|  )(?:#|//) guard: (?P<names>[a-z0-9-]+(?:, [a-z0-9-]+)*)$", re.MULTILINE)
 _STRICT_OR_NOT: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,

@@ -139,7 +139,7 @@ def test_a_choice_of_variants_that_are_not_there_names_those_that_are(names: lis
     assert "Known variants: a, b." in refusal.value.message
 
 
-@pytest.mark.guards("recipes-best-format-cost", "recipes-gif-memory-cost")
+@pytest.mark.guards("recipes-best-format-cost", "recipes-negotiated-format-cost", "recipes-gif-memory-cost")
 @pytest.mark.parametrize(
     ("fields", "work_pixels"),
     [
@@ -150,6 +150,7 @@ def test_a_choice_of_variants_that_are_not_there_names_those_that_are(names: lis
         ({"format": "avif"}, 200),
         ({"format": "gif", "animation": "keep"}, 50),
         ({"format": "best"}, 325),
+        ({"format": "negotiated"}, 325),
         ({"format": "webp", "effort": "small"}, 800),
         ({"format": "webp", "effort": "fast"}, 100),
         ({"format": "webp", "max_bytes": 9999}, 400),

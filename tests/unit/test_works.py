@@ -12,6 +12,7 @@ from darkroom.aws.images.images_table import from_item, to_item
 from darkroom.domain.dead_letters.dead_letter import Verdict, verdict_of
 from darkroom.domain.events.event import EventType
 from darkroom.domain.images.image import DeadLetterState, Image, Status, WorkKind, message_for
+from darkroom.domain.images.negotiated import negotiated_groups
 from darkroom.domain.images.order import order_of
 from darkroom.domain.images.transitions import TransitionRefused, begin_work, delete
 from darkroom.domain.images.visibility import PREFIXES, Visibility, visibility_of_key
@@ -272,6 +273,33 @@ def test_an_image_takes_no_more_variants_than_a_redo_makes_again(world: World, i
     assert (refused.value.code, f"at most {MAX_IMAGE_VARIANTS}" in refused.value.message) == ("too_many_variants", True)
     add(world, image_id, some(0))
     assert len(work_off(world).variants) == 36, "but it replaces any"
+
+
+@pytest.mark.guards("negotiated-whole-groups", "works-negotiated-counted", "works-replaced-by-own-name")
+def test_a_negotiated_variant_is_three_of_one_folder(world: World, image_id: str) -> None:
+    def asked(file_format: str, *names: str) -> str:
+        return json.dumps({"variants": [{"name": name, "width": 8, "format": file_format} for name in names]})
+
+    before = world.row(image_id)
+    add(world, image_id, asked("negotiated", "card"))
+    with pytest.raises(VariantNotReady):
+        variant_url(world.ports(ReadImagePorts), image_id, "card.avif", tenant_id="default")
+    after = work_off(world)
+    *_, jpeg, webp, avif = after.variants
+    assert [variant.name for variant in (jpeg, webp, avif)] == ["card", "card.webp", "card.avif"]
+    (group,) = negotiated_groups(after.variants)
+    assert (group.jpeg, group.webp, group.avif) == (jpeg, webp, avif)
+    assert [variant.key for variant in (jpeg, webp, avif)] == [
+        f"{group.key}.{kind}" for kind in ("jpg", "webp", "avif")
+    ]
+    assert (
+        negotiated_groups([jpeg, avif]) == negotiated_groups([webp, avif]) == negotiated_groups(before.variants) == ()
+    )
+    variant_url(world.ports(ReadImagePorts), image_id, "card.avif", tenant_id="default")
+    with pytest.raises(Rejected, match="55 variants"):
+        add(world, image_id, asked("negotiated", *(f"v{number}" for number in range(16))))
+    add(world, image_id, asked("png", "card"))
+    assert [variant.name for variant in work_off(world).variants] == [*(v.name for v in before.variants), "card"]
 
 
 def test_the_work_and_edits_of_all_recipes_are_bounded(world: World, image_id: str) -> None:

@@ -58,8 +58,8 @@ def save_variants(
 
 
 def file_name(variant: ReceivedVariant) -> str:
-    """The file's name: the variant's, with the extension that its format usually has."""
-    name = f"{variant['name']}.{_EXTENSIONS.get(variant['format'], variant['format'])}"
+    """The file's name: the variant's, with the extension that its format usually has, once."""
+    name = f"{variant['name'].partition('.')[0]}.{_EXTENSIONS.get(variant['format'], variant['format'])}"
     if _SAFE_NAME.fullmatch(name) is None:
         raise NotSaved(f"The variant {variant['name']!r} ({variant['format']!r}) cannot be a file name.")
     return name

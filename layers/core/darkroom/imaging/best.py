@@ -35,14 +35,15 @@ def equal_qualities(quality: int, *, is_transparent: bool) -> dict[OutputFormat,
     JPEG has no transparency; above HIGHEST_COMPARED there is JPEG alone, unless something is transparent. Between two
     lines of the table qualities lie on a straight line, and below the first one they stay as they are there.
     """
-    others = _interpolated(quality)
+    others = looking_like(quality)
     if is_transparent:  # guard: best-no-transparent-jpeg
         return others
     # guard: best-high-quality-jpeg-only
     return {"jpeg": quality} if quality > HIGHEST_COMPARED else {"jpeg": quality, **others}
 
 
-def _interpolated(quality: int) -> dict[OutputFormat, int]:
+def looking_like(quality: int) -> dict[OutputFormat, int]:
+    """The qualities of WebP and AVIF that are equal to one of JPEG."""
     for (low, lower), (high, upper) in pairwise(EQUAL_QUALITIES.items()):
         if quality <= high:
             share = max(0, quality - low) / (high - low)  # guard: best-low-quality-floor

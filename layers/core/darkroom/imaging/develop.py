@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pyvips
 from PIL import Image
@@ -31,7 +31,7 @@ from darkroom.domain.recipes.recipes import (
 )
 from darkroom.imaging.alpha import premultiplied, unpremultiplied
 from darkroom.imaging.attention import attention_of, small_size
-from darkroom.imaging.best import HIGHEST_COMPARED, equal_qualities
+from darkroom.imaging.best import HIGHEST_COMPARED, equal_qualities, looking_like
 from darkroom.imaging.ceiling import Encoded, encode_under
 from darkroom.imaging.colour import to_srgb
 from darkroom.imaging.decode import Original, from_memory, open_original
@@ -220,15 +220,18 @@ def _begin_encoding(
             spec, placement = picture.jobs[number]
             image = overlaid(placed, spec.overlays, overlays)
             share = placement.scaled[0] / picture.halved_width if picture.halved_width is not None else 0.0
-            qualities = _qualities(spec, image, share)
-            encoding[spec.name] = _ENCODERS.submit(
-                _encoded,
-                (_flattened(image, spec) if "jpeg" in qualities else image).copy_memory(),
-                qualities,
-                effort=spec.effort or effort,
-                ceiling_bytes=spec.max_bytes,
-                carriers=opened.carriers.get(spec.name),
-            )
+            if spec.format == "negotiated":
+                image = image.copy_memory()  # for three encoders
+            for made in _made(spec):
+                qualities = _qualities(made, image, share)
+                encoding[made.name] = _ENCODERS.submit(
+                    _encoded,
+                    (_flattened(image, made) if "jpeg" in qualities else image).copy_memory(),
+                    qualities,
+                    effort=made.effort or effort,
+                    ceiling_bytes=made.max_bytes,
+                    carriers=opened.carriers.get(made.name),
+                )
             smallest = full_picture  # they are ordered by size
     return smallest
 
@@ -239,11 +242,23 @@ def _encoded_variants(
     """Each variant in the recipe's order, with what waits until it is encoded and returns it."""
     return [
         (
-            spec,
-            partial(opened.moving.__getitem__, spec.name) if spec.name in opened.moving else encoding[spec.name].result,
+            made,
+            partial(opened.moving.__getitem__, made.name) if made.name in opened.moving else encoding[made.name].result,
         )
         for spec in recipe.variants
+        for made in spec.made
     ]
+
+
+def _made(spec: VariantSpec) -> tuple[VariantSpec, ...]:
+    """The variants that it becomes; of format `negotiated`, with qualities that look alike."""
+    if spec.format != "negotiated":
+        return (spec,)
+    quality = spec.quality or DEFAULT_QUALITY["jpeg"]
+    qualities: dict[OutputFormat, int] = {"jpeg": quality, **looking_like(quality)}
+    return tuple(
+        made.model_copy(update={"quality": qualities[cast("OutputFormat", made.format)]}) for made in spec.made
+    )
 
 
 def _opened(
@@ -356,7 +371,7 @@ def _carriers(original: bytes, recipe: Recipe) -> tuple[dict[str, Carriers], lis
     notices = list(reading.notices)
     if carriers is None:
         return carried, notices
-    for spec in recipe.variants:
+    for spec in (made for variant in recipe.variants for made in variant.made):
         if spec.format == "gif":
             notices.append(f"{spec.name}: {NO_RIGHTS_IN_GIF}")
         elif carriers.fit_under(spec.max_bytes):
@@ -571,7 +586,7 @@ def _qualities(spec: VariantSpec, image: pyvips.Image, share: float) -> dict[Out
         equal = equal_qualities(spec.quality or DEFAULT_QUALITY["jpeg"], is_transparent=image.hasalpha())
         return {name: _sharpened(quality, name, share) for name, quality in equal.items()}
     of_auto: OutputFormat = "png" if image.hasalpha() else "jpeg"
-    file_format = of_auto if spec.format == "auto" else spec.format
+    file_format = of_auto if spec.format == "auto" else cast("OutputFormat", spec.format)  # one of `_made`
     return {file_format: _sharpened(_quality(spec, file_format), file_format, share)}
 
 

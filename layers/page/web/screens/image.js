@@ -248,7 +248,7 @@ function Variant({ image, variant, renew }) {
         renewed.current = true; // once: what fails with a new address too is not there
     };
     const { original, smaller } = comparison(image, variant);
-    const name = `${variant.name}.${ENDS[variant.format] ?? "img"}`;
+    const name = `${variant.name.split(".")[0]}.${ENDS[variant.format] ?? "img"}`;
     const format = FORMATS[variant.format] ?? variant.format;
     return html`<article class="variant card" aria-label=${`Variant ${variant.name}`}>
         <div class="variant-picture"><span style=${{ maxWidth: `${variant.width}px`,

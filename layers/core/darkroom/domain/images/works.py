@@ -31,7 +31,12 @@ MAX_IMAGE_RECIPES = 4
 def output_key(image: Image, name: str, extension: str) -> str:
     """Where a variant that the image's present run makes is stored: no other run writes there, and none of the same
     number that was for other variants, in a time that a restore has undone."""
-    return f"{_folder(image)}{name}.{extension}"
+    return f"{_folder(image)}{own_name(name)}.{extension}"
+
+
+def own_name(name: str) -> str:
+    """The name in the recipe of the variant that is stored as `name`."""
+    return name.partition(".")[0]
 
 
 def are_of_this_run(image: Image, variants: Sequence[Variant]) -> bool:
@@ -82,7 +87,7 @@ def together(recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
 def names_of_work(image: Image, work: Work) -> list[str]:
     """The names of the variants that the image's work makes, or of those that it has made and nothing has replaced."""
     if work.recipe is not None:
-        return [variant.name for variant in work.recipe.variants]
+        return list(work.recipe.made_names)
     if work.ended_at is None or work.failed:
         return [variant.name for variant in image.variants]
     return [variant.name for variant in image.variants if run_of_key(variant.key) == work.run]
@@ -92,7 +97,7 @@ def require_few(image: Image, recipe: Recipe) -> None:
     """Raises Rejected (`too_many_variants`) if the image would have more, with those of `recipe`, than one redo can
     make again."""
     after = together((*recipes_to_make(image), recipe))
-    variants = sum(len(part.variants) for part in after)
+    variants = sum(len(part.made_names) for part in after)  # guard: works-negotiated-counted
     work_pixels = sum(part.work_pixels for part in after)
     problem = None
     if variants > MAX_IMAGE_VARIANTS:
@@ -168,8 +173,12 @@ def _added(image: Image, recipe: Recipe | None) -> tuple[Recipe, ...]:
 
 
 def _replaced(before: tuple[Variant, ...], made: tuple[Variant, ...]) -> tuple[Variant, ...]:
-    """Those of before, with new ones in the places of their names, and the others behind them."""
-    by_name = {variant.name: variant for variant in before} | {variant.name: variant for variant in made}
+    """Those of before, with new ones in the places of their names, and the others behind them. A name in a recipe that
+    was three variants may have become one."""
+    names, own = {variant.name for variant in made}, {own_name(variant.name) for variant in made}
+    # guard: works-replaced-by-own-name
+    kept = [variant for variant in before if variant.name in names or own_name(variant.name) not in own]
+    by_name = {variant.name: variant for variant in kept} | {variant.name: variant for variant in made}
     return tuple(by_name.values())
 
 

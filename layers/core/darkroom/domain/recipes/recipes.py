@@ -55,9 +55,10 @@ WORK_OF_FORMAT: dict[str, float] = {
     "webp": 1,
     "avif": 2,
     "best": 3.25,  # guard: recipes-best-format-cost
+    "negotiated": 3.25,  # guard: recipes-negotiated-format-cost
 }
-"""The cost of a pixel in each format compared with WebP, in the worst case; `auto` may be PNG, `best` is all of JPEG,
-WebP and AVIF."""
+"""The cost of a pixel in each format compared with WebP, in the worst case; `auto` may be PNG, `best` and `negotiated`
+are all of JPEG, WebP and AVIF."""
 
 _WORK_OF_SMALL = 8
 """Noise takes AVIF eight times as long at speed 4 as at speed 6."""
@@ -67,7 +68,7 @@ _WORK_OF_CEILING = 4
 
 COUNTED_AS = (
     f"A variant's work is width times height (a missing side counts as {MAX_SIDE_PIXELS}), times a quarter for JPEG, "
-    "a half for PNG, GIF and auto, 1 for WebP, 2 for AVIF, 3.25 for best; "
+    "a half for PNG, GIF and auto, 1 for WebP, 2 for AVIF, 3.25 for best and negotiated; "
     f"effort small multiplies it by {_WORK_OF_SMALL}, max_bytes by {_WORK_OF_CEILING}. "
     "Sharpen and blur add an eighth of the pixels each, and each overlay a half times its scale, or times 1 with tile; "
     "trim adds 2 megapixels, and so do regions, with half a megapixel for each, and each image that is an overlay."
@@ -81,7 +82,10 @@ POINT_STEPS = 10_000
 """How finely a point that was found is told: in ten-thousandths of a side."""
 
 VARIANT_NAME_PATTERN = "[a-z][a-z0-9_-]{0,31}"
-"""The pattern of a variant's name."""
+"""The pattern of a name in a recipe."""
+
+STORED_NAME_PATTERN = rf"{VARIANT_NAME_PATTERN}(\.(webp|avif))?"
+"""The pattern of the name of a variant that is there: one of format `negotiated` is three (`VariantSpec.made`)."""
 
 MAX_REGIONS = 16
 
@@ -228,9 +232,10 @@ class VariantSpec(_Model):
     `blur` and `sharpen` are the standard deviations, in the variant's pixels, of a Gaussian blur and of the one that an
     unsharp mask takes away; the picture is blurred first, and the fill never. `overlays` are laid over all that, each
     over those before it. `format` `auto` is PNG if something in the whole picture or its fill is transparent, otherwise
-    JPEG; `best` is the smallest of JPEG, WebP and AVIF that look alike, without JPEG where `auto` is PNG. `quality` is
-    on the encoder's own scale, and on JPEG's for `best`; null means its default (`DEFAULT_QUALITY`); PNG and GIF ignore
-    it. `effort` null means the lane's. `max_bytes` is a ceiling: the quality is lowered until the file is under it,
+    JPEG; `best` is the smallest of JPEG, WebP and AVIF that look alike, without JPEG where `auto` is PNG; `negotiated`
+    is all three, as three variants: `name`, `name.webp` and `name.avif`. `quality` is on the encoder's own scale, and
+    on JPEG's for `best` and `negotiated`; null means its default (`DEFAULT_QUALITY`); PNG and GIF ignore it. `effort`
+    null means the lane's. `max_bytes` is a ceiling: the quality is lowered until the file is under it,
     then the size.
 
     `animation` says what becomes of an animated GIF, WebP or PNG: `first` is its first frame, `poster` its first frame
@@ -276,7 +281,7 @@ class VariantSpec(_Model):
         _matching(_BACKGROUND_PATTERN, f"must be a colour: #7a8b5c, or #7a8b5cff with alpha; or {EDGE}"),
         Field(json_schema_extra={"pattern": f"^{_BACKGROUND_PATTERN}$"}),
     ] = "#ffffff"
-    format: Literal["auto", "jpeg", "png", "webp", "avif", "gif", "best"] = "auto"
+    format: Literal["auto", "jpeg", "png", "webp", "avif", "gif", "best", "negotiated"] = "auto"
     quality: Annotated[int, Strict(), Field(ge=1, le=100), WHOLE] | None = None
     effort: Effort | None = None
     max_bytes: Annotated[int, Strict(), Field(ge=1024), WHOLE] | None = None
@@ -316,6 +321,20 @@ class VariantSpec(_Model):
         elif self.max_bytes is not None:
             raise _field_problem("max_bytes", "is not possible with animation keep: lower the size or the quality")
         return self
+
+    @property
+    def made(self) -> tuple[VariantSpec, ...]:
+        """What becomes of it: itself, or the JPEG of its own name, the WebP and the AVIF of format `negotiated`."""
+        if self.format != "negotiated":
+            return (self,)
+        names: dict[OutputFormat, str] = {
+            "jpeg": self.name,
+            "webp": f"{self.name}.webp",
+            "avif": f"{self.name}.avif",
+        }
+        return tuple(
+            self.model_copy(update={"name": name, "format": file_format}) for file_format, name in names.items()
+        )
 
     @property
     def box(self) -> tuple[int, int]:
@@ -391,6 +410,11 @@ class Recipe(_Model):
             )
             raise _field_problem("variants", message)
         return self
+
+    @property
+    def made_names(self) -> tuple[str, ...]:
+        """The names of the variants that are made, in order."""
+        return tuple(made.name for variant in self.variants for made in variant.made)
 
     @property
     def overlay_images(self) -> tuple[str, ...]:

@@ -236,7 +236,7 @@ def status_document(
     image: Image, url_of: Callable[[Variant], str], estimated_seconds: int | None = None
 ) -> StatusDocument:
     """Returns the document of `image`; `url_of` gives the address of a finished variant."""
-    total = len(image.variants) if image.works else 0 if image.recipe is None else len(image.recipe.variants)
+    total = len(image.variants) if image.works else 0 if image.recipe is None else len(image.recipe.made_names)
     return {
         "id": image.image_id,
         "status": image.outcome.value,

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from darkroom.domain.images.listing import LISTED_STATUSES, MAX_PAGE_IMAGES
 from darkroom.domain.recipes.presets import DEFAULT_PRESET
-from darkroom.domain.recipes.recipes import VARIANT_NAME_PATTERN, Recipe
+from darkroom.domain.recipes.recipes import STORED_NAME_PATTERN, Recipe
 from darkroom.http.images.documents import ImageDocument, ImageId, PageDocument, StatusDocument, WebhookId
 from darkroom.http.images.list_queries import CURSOR_PATTERN, DEFAULT_PAGE_IMAGES, URLS
 from darkroom.http.images.order_fields import (
@@ -315,7 +315,7 @@ GET_VARIANT = Route(
         Parameter(
             name="name",
             place="path",
-            kind=Annotated[str, Field(pattern=f"^{VARIANT_NAME_PATTERN}$")],
+            kind=Annotated[str, Field(pattern=f"^{STORED_NAME_PATTERN}$")],
             description="The variant's name.",
             example="thumb",
         ),

@@ -70,7 +70,7 @@ def variant_url(ports: ReadImagePorts, image_id: str, name: str, *, tenant_id: s
         raise VariantNotReady(image)
     variant = next((variant for variant in image.variants if variant.name == name), None)
     if variant is None:
-        if any(spec.name == name for recipe in recipes_to_make(image) for spec in recipe.variants):
+        if any(name in recipe.made_names for recipe in recipes_to_make(image)):
             raise VariantNotReady(image)  # guard: works-awaited-variant-not-ready
         raise UnknownVariant(tuple(variant.name for variant in image.variants))
     if _is_known_to_be_missing(ports, variant):  # guard: variant-missing-object-no-address

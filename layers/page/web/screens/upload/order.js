@@ -203,6 +203,7 @@ export const FORMATS = {
     webp: "WebP",
     avif: "AVIF",
     best: "Best: the smallest of JPEG, WebP and AVIF",
+    negotiated: "JPEG, WebP and AVIF",
     gif: "GIF",
 };
 
