@@ -28,6 +28,7 @@ from darkroom.aws.uploads.uploads import UploadsBucket
 from darkroom.domain.images.image import Image, message_for
 from darkroom.domain.images.transitions import due_now
 from darkroom.domain.kernel.ids import image_id_from_bits
+from darkroom.domain.kernel.visibility import Visibility
 from darkroom.ports.images import Due
 from tests.support.fakes.rows import accepted_image
 from tests.support.fakes.secrets import FakeSecret
@@ -168,7 +169,7 @@ def _measured() -> dict[str, float]:
         "BatchWriteItem": _milliseconds(lambda: memory.forget(["1"])),
         "Query": _milliseconds(lambda: images.oldest_waiting("slow", "00")),
         "HeadObject": _milliseconds(lambda: uploads.size_bytes(first.image_id)),
-        "ListObjects": _milliseconds(lambda: outputs.keys_of(first.image_id)),
+        "ListObjects": _milliseconds(lambda: outputs.keys_of(first.image_id, (Visibility.PRIVATE,))),
         "DeleteObjects": _milliseconds(lambda: outputs.remove(keys[:1])),
         "SendMessage": _milliseconds(lambda: lanes.send(message)),
         "GetQueueAttributes": _milliseconds(lambda: lanes.backlog("slow")),

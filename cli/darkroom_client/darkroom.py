@@ -45,6 +45,7 @@ class UploadOptions(TypedDict, total=False):
     reference: str | None
     tags: list[str] | None
     metadata: Mapping[str, Any] | None
+    visibility: Literal["private", "public", "signed"] | None
     on_duplicate: Literal["reuse"] | None
 
 
@@ -62,6 +63,7 @@ class UploadTokenTerms(TypedDict, total=False):
     reference: str
     tags: list[str]
     metadata: Mapping[str, Any]
+    visibility: Literal["private", "public", "signed"]
 
 
 class NotFinished(ApiError):

@@ -62,6 +62,8 @@ def post_upload() -> Response:
             tenant_id=caller.tenant_id,  # guard: tenants-upload-owner
             tier=caller.tier,
             quota=caller.quota,
+            visibility=caller.visibility,
+            viewer_seconds=caller.viewer_seconds,
             correlation_id=correlation_id_of(app),
             idempotency_key=idempotency_key_of(app),
             upload_token=app.read_once(upload_token_of),
@@ -72,7 +74,7 @@ def post_upload() -> Response:
     logger.info("announced", extra={"replayed": begun.replayed})
     metrics.add_metric("UploadsRenewed" if begun.replayed else "UploadsBegun", MetricUnit.Count, 1)
     headers = headers_of_accepted(image, replayed=begun.replayed, now=ports.clock())
-    document = upload_document(image, begun.form, edge.outputs.url_of)
+    document = upload_document(image, begun.form, edge.outputs.url_of, edge=edge.urls)
     return json_response(HTTPStatus.CREATED if begun.form else HTTPStatus.ACCEPTED, document, headers)
 
 

@@ -32,6 +32,7 @@ from darkroom.operations.images.read_image import (
     UnknownVariant,
     VariantMissing,
     VariantNotReady,
+    edge_urls,
     read_image,
     variant_url,
 )
@@ -74,6 +75,7 @@ def get_images() -> Response:
         thumb_url_of=ports.outputs.url_of if query.with_thumbs else None,
         if_none_match=app.current_event.headers.get("if-none-match"),
         now=ports.clock(),
+        edge=ports.edge,
     )
 
 
@@ -103,6 +105,7 @@ def _answer(image_id: str, *, with_source: bool) -> Response:
         if_none_match=if_none_match,
         now=ports.clock(),
         estimated_seconds=ports.estimator.seconds_until_done(image),
+        edge=lambda: edge_urls(ports, image),
     )
 
 

@@ -9,20 +9,18 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.domain.images.image import Image, Status
 from darkroom.domain.images.order import no_imports
-from darkroom.domain.kernel.paths import status_path
 from darkroom.domain.tenants.rate_limits import Policy, cost_of_file
 from darkroom.http.api import create_app, handles
 from darkroom.http.images.additions import POST_VARIANTS, read_addition
-from darkroom.http.images.documents import RETRY_AFTER_SECONDS, retry_after_seconds, status_document
+from darkroom.http.images.documents import status_document
 from darkroom.http.images.request_models import order_in
 from darkroom.http.images.responses import headers_of_accepted
 from darkroom.http.images.routes import POST_IMAGE
+from darkroom.http.images.works import not_done
 from darkroom.http.kernel.callers import caller_of
 from darkroom.http.kernel.forms import file_in_form, is_form
 from darkroom.http.kernel.parts import PhotosByUrl
-from darkroom.http.kernel.problems import Problem
 from darkroom.http.kernel.requests import (
     body_bytes,
     correlation_id_of,
@@ -77,7 +75,7 @@ def post_image() -> Response:
     new = "FetchesBegun" if is_of_url(app) else "ImagesAccepted"
     metrics.add_metric("ImagesReplayed" if accepted.replayed else new, MetricUnit.Count, 1)
     headers = headers_of_accepted(image, replayed=accepted.replayed, now=ports.clock())
-    return json_response(HTTPStatus.ACCEPTED, status_document(image, edge.outputs.url_of), headers)
+    return json_response(HTTPStatus.ACCEPTED, status_document(image, edge.outputs.url_of, edge=edge.urls), headers)
 
 
 def sent() -> Accepted:
@@ -96,6 +94,8 @@ def sent() -> Accepted:
             tenant_id=caller.tenant_id,
             tier=caller.tier,
             quota=caller.quota,
+            visibility=caller.visibility,
+            viewer_seconds=caller.viewer_seconds,
             correlation_id=correlation_id_of(app),
             order=order_in(query if token is None else token.order),
             idempotency_key=idempotency_key_of(app),
@@ -129,29 +129,12 @@ def post_variants(image_id: str) -> Response:
     try:
         added = add_variants(variants_ports, request)
     except NotDone as error:
-        raise not_done(error.image) from error
+        raise not_done(error.image, "Variants can be added to", now=ports.clock()) from error
     logger.info("variants accepted", extra={"run": added.image.run, "replayed": added.replayed})
     metrics.add_metric("VariantsReplayed" if added.replayed else "VariantsAccepted", MetricUnit.Count, 1)
     headers = headers_of_accepted(added.image, replayed=added.replayed, now=ports.clock())
-    return json_response(HTTPStatus.ACCEPTED, status_document(added.image, edge.outputs.url_of), headers)
-
-
-def not_done(image: Image) -> Problem:
-    """The refusal while the image, or other work beside it, is not done."""
-    again = retry_after_seconds(image, ports.clock())
-    headers = {} if again is None else {"Retry-After": str(again)}
-    if image.outcome is Status.DONE:
-        return Problem(
-            "work_under_way",
-            "Other work on this image is under way. Send the same request again when it has ended: "
-            f"{status_path(image.image_id)} tells.",
-            headers={"Retry-After": str(again or RETRY_AFTER_SECONDS)},
-        )
-    advice = "upload the photo again" if again is None else "ask again when it is"
-    return Problem(
-        "not_done",
-        f"Variants can be added to an image that is done. This one is {image.outcome}: {advice}.",
-        headers=headers,
+    return json_response(
+        HTTPStatus.ACCEPTED, status_document(added.image, edge.outputs.url_of, edge=edge.urls), headers
     )
 
 

@@ -44,9 +44,9 @@ from darkroom.domain.images.image import (
 )
 from darkroom.domain.images.listing import Cursor
 from darkroom.domain.images.transitions import complete, delete
-from darkroom.domain.images.visibility import Visibility
 from darkroom.domain.kernel.errors import Rejected, Retryable
 from darkroom.domain.kernel.message import read_message
+from darkroom.domain.kernel.visibility import Visibility
 from darkroom.domain.recipes.recipes import Recipe
 from darkroom.ports.images import (
     Due,
@@ -645,8 +645,8 @@ def test_an_images_outputs_go_with_all_their_runs_and_no_others(kind: str, aws: 
     for key in keys:
         outputs.put_if_absent(key, b"b", sha256=sha256(b"b"), media_type="image/jpeg")
     for _ in range(2):
-        assert outputs.remove(outputs.keys_of("0" * 26)) == {}
-    assert outputs.keys_of("0" * 26) == []
+        assert outputs.remove(outputs.keys_of("0" * 26, (Visibility.PRIVATE,))) == {}
+    assert outputs.keys_of("0" * 26, (Visibility.PRIVATE,)) == []
     puts = [outputs.put_if_absent(key, b"cc", sha256=sha256(b"cc"), media_type="image/jpeg") for key in keys]
     assert [put.size_bytes for put in puts] == [2, 2, 1, 1]
 

@@ -75,6 +75,8 @@ def _text(resource: Any) -> str:
             return f"${{{name}.{attribute}}}"
         case {"Fn::Sub": text}:
             return str(text)
+        case {"Fn::Select": [int(place), {"Fn::Split": [",", {"Fn::Sub": "${Edge},,,,,"}]}]}:
+            return f"${{Edge[{place}]}}"
         case _:
             return str(resource)
 

@@ -83,7 +83,15 @@ def test_clients_of_the_layers_models_call_the_same_places(region: str, models: 
 
 def signed(client: Any) -> str:
     """A request of the service's list, with its address."""
-    lists = ("list_buckets", "list_queues", "list_secrets", "list_state_machines", "list_tables", "list_topics")
+    lists = (
+        "list_buckets",
+        "list_functions",
+        "list_queues",
+        "list_secrets",
+        "list_state_machines",
+        "list_tables",
+        "list_topics",
+    )
     address: str = client.generate_presigned_url(next(name for name in lists if hasattr(client, name)))
     return address
 

@@ -21,6 +21,7 @@ from darkroom.domain.images.limits import MAX_BODY_BYTES, STANDARD_INPUT_FORMATS
 from darkroom.domain.kernel.lanes import FAST, FETCH_WORKERS, LANE_DELAY_SECONDS, LANES, Lane
 from darkroom.domain.kernel.retry import MAX_RECEIVES
 from darkroom.domain.kernel.tenants import AUTHORIZER_CACHE_SECONDS, DEFAULT_TENANT
+from darkroom.domain.kernel.visibility import PREFIXES, Visibility
 from darkroom.domain.schedules.hold import RELEASE
 from darkroom.domain.schedules.schedule import MAX_DELAY_SECONDS
 from darkroom.domain.uploads.upload_notification import upload_key
@@ -438,7 +439,7 @@ def test_buckets_queues_and_topics_refuse_plain_http(name: str) -> None:
 @pytest.mark.guards("storage-original-deleters-named", case="OriginalsBucket")
 @pytest.mark.parametrize("name", DELETERS)
 def test_what_was_accepted_and_made_is_written_once_and_deleted_by_few(name: str) -> None:
-    refusals = {statement["Sid"]: statement for statement in policies_of(name)}
+    refusals = {statement["Sid"]: statement for statement in policies_of(name) if not is_optional(statement)}
     assert {statement["Effect"] for statement in refusals.values()} == {"Deny"}
     every_object = {"Fn::Sub": f"${{{name}.Arn}}/*"}
     write, delete = refusals["RefuseOverwriting"], refusals["RefuseDeletionByOthers"]
@@ -464,6 +465,26 @@ def test_what_was_accepted_and_made_is_written_once_and_deleted_by_few(name: str
         if prefix in str(statement["Resource"]) and "Delete" in str(statement["Action"])
     }
     assert deleting == set(DELETERS[name]), "who may delete by its role may do so by the bucket's policy, and no other"
+
+
+@pytest.mark.guards("storage-edge-reads-no-private")
+def test_the_edge_reads_what_is_not_private_and_nothing_else_and_only_the_one_of_the_parameter() -> None:
+    prefixes = [PREFIXES[visibility] for visibility in (Visibility.PUBLIC, Visibility.SIGNED)]
+    edge = {"Fn::Select": [1, {"Fn::Split": [",", {"Fn::Sub": "${Edge},,,,,"}]}]}
+    for statements_of, action, read in (
+        (policies_of("OutputsBucket"), "s3:GetObject", [{"Fn::Sub": f"${{OutputsBucket.Arn}}/{p}*"} for p in prefixes]),
+        (resources("AWS::KMS::Key")["Key"]["KeyPolicy"]["Statement"], "kms:Decrypt", "*"),
+    ):
+        (statement,) = [statement["Fn::If"] for statement in statements_of if is_optional(statement)]
+        assert statement[0] == "HasEdge"
+        assert statement[1] == {
+            "Sid": "LetTheEdgeRead",
+            "Effect": "Allow",
+            "Principal": {"Service": "cloudfront.amazonaws.com"},
+            "Action": action,
+            "Resource": read,
+            "Condition": {"StringEquals": {"aws:SourceArn": edge}},
+        }
 
 
 def test_a_retained_bucket_keeps_its_policy() -> None:
@@ -504,7 +525,7 @@ def test_no_statement_has_a_wildcard_action_or_resource_without_a_reason() -> No
                 continue
             text = str(resource)
             assert "*" not in text or re.search(
-                r"Arn\}/(uploads|originals|outputs|holds)/\*|\{DeadLetterArchiveBucket.Arn\}/\*|\{HoldBatchStateMachine.Name\}:\*|:darkroom-tail-\*",
+                r"Arn\}/(uploads|originals|outputs|public|signed|holds)/\*|\{DeadLetterArchiveBucket.Arn\}/\*|\{HoldBatchStateMachine.Name\}:\*|:darkroom-tail-\*",
                 text,
             ), text
 
@@ -664,7 +685,8 @@ def services_that_need_the_key() -> set[str]:
 
 
 def test_the_key_is_for_this_accounts_policies_and_for_the_services_that_need_it_alone() -> None:
-    account, *services = resources("AWS::KMS::Key")["Key"]["KeyPolicy"]["Statement"]
+    account, *others = resources("AWS::KMS::Key")["Key"]["KeyPolicy"]["Statement"]
+    services = [statement for statement in others if not is_optional(statement)]
     assert account["Principal"] == {"AWS": {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}}
     named = [statement["Principal"]["Service"] for statement in services]
     assert {service["Fn::Sub"] if isinstance(service, dict) else service for service in named} == (
@@ -816,7 +838,22 @@ def test_no_route_stands_in_the_way_of_a_browsers_preflight_request(access: str)
     assert not [route for route in routes(access) if route.split()[0] in ("OPTIONS", "ANY") or "$default" in route]
 
 
+EDGE = ",".join(
+    (
+        "https://d1.cloudfront.net",
+        "arn:aws:cloudfront::123456789012:distribution/E1",
+        "https://sqs.eu-west-1.amazonaws.com/123456789012/edge",
+        "arn:aws:sqs:eu-west-1:123456789012:edge",
+        "arn:aws:lambda:eu-west-1:123456789012:function:sign",
+        "86400",
+    )
+)
+
 PATTERNS: dict[str, tuple[list[str], list[str]]] = {
+    "Edge": (
+        ["", EDGE],
+        [EDGE.replace("net", "net/"), EDGE.removesuffix(",86400"), EDGE + ",", EDGE.replace("://", ":")],
+    ),
     "PermissionsBoundary": (
         ["", "arn:aws:iam::123456789012:policy/teams/Boundary", "arn:aws-cn:iam::aws:policy/PowerUserAccess"],
         ["Boundary", "arn:aws:iam::123456789012:role/Boundary"],
@@ -1309,7 +1346,26 @@ def test_a_version_is_replaced_when_a_value_changes_that_its_function_is_told_an
     parameters |= raw_template()["Parameters"].keys() & {*in_text}
     parameters.discard("Environment")  # no stack becomes another one's
     description = template[version_of(name, template)]["Properties"]["Description"]["Fn::Sub"]
+    if isinstance(description, list):
+        text, items = description
+        # Of what is told as one item of the edge, that item alone: all of them are longer than a description.
+        told = {_written(value) for value in template[name]["Properties"]["Environment"]["Variables"].values()}
+        ours = {_written(_signer_of(value)) for variable, value in items.items() if variable in ("Edge", "Signer")}
+        assert ours == {value for value in told if "Fn::Select" in value}
+        description = re.sub(r"\$\{(Signer|Values)\}", "", text) + json.dumps(items.get("Values", ""))
     assert set(re.findall(r"\$\{(\w+)\}", description)) == parameters
+
+
+def _written(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _signer_of(value: Any) -> Any:
+    """The function's ARN of which the value is the name, or the value."""
+    match value:
+        case {"Fn::Select": [6, {"Fn::Split": [":", {"Fn::Join": ["", [arn, "::::::"]]}]}]}:
+            return arn
+    return value
 
 
 def referred_in(value: Any) -> set[str]:

@@ -32,6 +32,9 @@ MAX_NAME = {
 FREE_TEXT = 64
 """The length of a parameter's value that the template does not limit, such as the name of a claim."""
 
+EDGE_ITEM = 140
+"""The length of the longest of the edge's items: the ARN of a function, whose name has up to 64 characters."""
+
 VARIABLES = {name: it["Environment"]["Variables"] for name, it in resources("AWS::Lambda::Function").items()}
 PARAMETERS = raw_template()["Parameters"]
 KINDS = {name: it["Type"] for name, it in expanded_template()["Resources"].items()} | {
@@ -80,6 +83,8 @@ class Deployed:
                 return self._arn(name)
             case {"Fn::Sub": str(text)}:
                 return re.sub(r"\$\{([\w:]+)\}", lambda match: self._reference(match[1]), text)
+            case {"Fn::Select": [int(), {"Fn::Split": [",", {"Fn::Sub": "${Edge},,,,,"}]}]}:
+                return "x" * EDGE_ITEM
             case {"Fn::If": [_, then, otherwise]}:
                 return max((self.text(then), self.text(otherwise)), key=lambda text: len(text or ""))
             case str():

@@ -15,6 +15,7 @@ from darkroom.aws.events.followers import PREFIX
 from darkroom.aws.images.images_table import DUE_INDEX, LISTED_INDEX, NEWEST_INDEX, REFERENCES_INDEX, WAITING_INDEX
 from darkroom.aws.webhooks import deliveries_table, endpoints_table
 from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.kernel.visibility import PREFIXES
 from repository.expand_template import resources
 from repository.report import ROOT
 from tests.support.template import FUNCTION_FOLDERS, LOG_DELIVERIES, Grant, _listed, _text, granted, name_of, statements
@@ -42,6 +43,8 @@ ADAPTERS = {
     "throughput": ("throughput_table", "ThroughputTable"),
     "token_buckets": ("token_buckets_table", "TokenBucketsTable"),
     "upload_token_uses": ("upload_token_uses", "UploadTokenUsesTable"),
+    "edge_budget": ("edge_budget", "EdgeBudgetTable"),
+    "stale_edge": ("queues", "EdgeQueue"),
     "outcome_counts": ("outcomes_table", "OutcomesTable"),
     "event_dead_letters": ("dead_letters", "DeadLetterQueues"),
     "wake_ups": ("holds", "HoldExecutions"),
@@ -68,7 +71,7 @@ RESOURCES = {
     "images": {"${ImagesTable.Arn}"},
     "uploads": {"${UploadsBucket.Arn}/uploads/*"},
     "originals": {"${OriginalsBucket.Arn}/originals/*"},
-    "outputs": {"${OutputsBucket.Arn}/outputs/*"},
+    "outputs": {f"${{OutputsBucket.Arn}}/{prefix}*" for prefix in PREFIXES.values()},
     "archive": {"${DeadLetterArchiveBucket.Arn}/*"},
     "lanes": LANE_QUEUES,
     "hold_queue": {"${HoldQueue.Arn}"},
@@ -87,6 +90,8 @@ RESOURCES = {
     },
     "token_buckets": {"${TokenBucketsTable.Arn}"},
     "upload_token_uses": {"${TokenBucketsTable.Arn}"},
+    "edge_budget": {"${TokenBucketsTable.Arn}"},
+    "stale_edge": {"${Edge[3]}"},
     "wake_ups": {"${HoldBatchStateMachine}"},
     "dead_letters": {f"${{{name.capitalize()}DeadLetters.Arn}}" for name in (*LANES, "hold", "upload", "fetch")},
     "tenants": {"${TenantsTable.Arn}"},
@@ -173,6 +178,7 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
     },
     "sweep_due_endpoints": {("dynamodb:GetItem", "${EndpointsTable.Arn}")},
     "read_image": {
+        ("lambda:InvokeFunction", "${Edge[4]}"),
         ("s3:ListBucket", "${OutputsBucket.Arn}"),
         ("dynamodb:GetItem", "${UsageTable.Arn}"),
         ("dynamodb:Query", f"${{ImagesTable.Arn}}/index/{NEWEST_INDEX}"),
@@ -386,13 +392,19 @@ def test_who_looks_for_outputs_knows_whether_it_may_list_them(folder: str) -> No
         node for node in ast.walk(wiring) if isinstance(node, ast.Call) and _last_name(node.func) == "OutputsBucket"
     ]
     may_list = {keyword.arg: ast.literal_eval(keyword.value) for keyword in outputs.keywords}.get("may_list", True)
-    assert may_list == (("s3:ListBucket", "${OutputsBucket.Arn}") in granted(f"{name_of(folder)}FunctionRole"))
+    listed = [
+        prefix
+        for statement in statements(f"{name_of(folder)}FunctionRole")
+        if statement["Action"] == "s3:ListBucket" and statement["Resource"] == {"Fn::GetAtt": ["OutputsBucket", "Arn"]}
+        for prefix in _listed(statement["Condition"]["StringLike"]["s3:prefix"])
+    ]
+    assert may_list == (f"outputs/{'?' * 26}/*" in listed), "all of them, and not only what an edge reads"
 
 
 A_WHOLE_KEY = {
     "Uploads": f"uploads/{'?' * 26}",
     "Originals": f"originals/{'?' * 26}",
-    "Outputs": f"outputs/{'?' * 26}/*",
+    "Outputs": [f"{prefix}{'?' * 26}/*" for prefix in PREFIXES.values()],
     "Holds": f"holds/*/{'?' * 40}.json.gz",
 }
 """The prefixes that may be listed, by bucket: each has a whole id, so that nothing is found by listing."""
@@ -405,7 +417,9 @@ def test_a_role_lists_a_bucket_only_under_a_whole_id() -> None:
                 (prefix,) = [
                     prefix for bucket, prefix in A_WHOLE_KEY.items() if f"{bucket}Bucket" in str(statement["Resource"])
                 ]
-                assert statement["Condition"] == {"StringLike": {"s3:prefix": prefix}}, statement["Sid"]
+                ((prefixes,),) = (condition.values() for condition in statement["Condition"].values())
+                assert statement["Condition"].keys() == {"StringLike"}, statement["Sid"]
+                assert {*_listed(prefixes)} <= {*_listed(prefix)}, statement["Sid"]
 
 
 def calls_by_messages() -> dict[str, set[str]]:

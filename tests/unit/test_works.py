@@ -15,12 +15,12 @@ from darkroom.domain.images.image import DeadLetterState, Image, Status, WorkKin
 from darkroom.domain.images.negotiated import negotiated_groups
 from darkroom.domain.images.order import order_of
 from darkroom.domain.images.transitions import TransitionRefused, begin_work, delete
-from darkroom.domain.images.visibility import PREFIXES, Visibility, visibility_of_key
 from darkroom.domain.images.works import MAX_IMAGE_VARIANTS, output_key, recipes_to_make, run_of_key, together
 from darkroom.domain.kernel.errors import Rejected, Retryable, UnknownImage
 from darkroom.domain.kernel.message import read_message
 from darkroom.domain.kernel.stored import QuotaExceeded, Stored
 from darkroom.domain.kernel.tenants import Quota
+from darkroom.domain.kernel.visibility import PREFIXES, Visibility, visibility_of_key
 from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.domain.webhooks.row_events import event_of, events_of
 from darkroom.http.images.documents import retry_after_seconds, status_document

@@ -14,6 +14,7 @@ from darkroom.aws.images.objects import MADE_FOR, OutputsBucket, original_key
 from darkroom.aws.kernel.errors import code_of, items_at, pages_of, retryable
 from darkroom.domain.images.image import Image, Source, Status
 from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.visibility import Visibility
 from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
 from darkroom_cli.restore.decisions import Found, RestoredItem
 from darkroom_cli.stack.operators import Stack
@@ -274,7 +275,9 @@ class Stores:
             is_hidden=any(marker["IsLatest"] for marker in markers),
             first=first,
             made_for=made_for,
-            keys=frozenset(self.outputs.keys_of(image.image_id) if versions and image.outcome is Status.DONE else ()),
+            keys=frozenset(
+                self.outputs.keys_of(image.image_id, Visibility) if versions and image.outcome is Status.DONE else ()
+            ),
         )
 
     def _stored(self, key: str, version_id: str) -> tuple[Source, str]:

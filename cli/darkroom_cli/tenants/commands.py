@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -18,10 +19,24 @@ from darkroom.domain.kernel.tenants import (
     Tier,
     is_tenant_id,
 )
+from darkroom.domain.kernel.visibility import VIEWER_SECONDS, Visibility
 from darkroom.domain.tenants.api_keys import key_id_of
 from darkroom_cli.options import JsonOption, YesOption, option
 from darkroom_cli.stack.target import RegionOption, StackOption, reach
 from darkroom_cli.terminal import display
+
+
+class ViewerCache(StrEnum):
+    """How long browsers may keep pictures."""
+
+    DAY = "day"
+    YEAR = "year"
+
+    @property
+    def seconds(self) -> int:
+        """The time in seconds."""
+        return VIEWER_SECONDS if self is ViewerCache.DAY else 365 * 86_400
+
 
 _HELP = """Tenants: who may call the API, in which lane, how much they may ask for and store.
 
@@ -139,6 +154,14 @@ ImagesOption = Annotated[
         parser=_images,
     ),
 ]
+VisibilityOption = Annotated[
+    Visibility | None,
+    option("--visibility", "V", "Who may see its images by CloudFront, unless an upload says otherwise."),
+]
+ViewerOption = Annotated[
+    ViewerCache | None,
+    option("--viewer-cache", "TIME", "How long browsers may keep its pictures, also after a deletion: day or year."),
+]
 _LANES_HELP = " ".join(f"{tier}: the {lane_for(tier).name} lane." for tier in Tier)
 
 
@@ -151,6 +174,8 @@ def add(
     burst: BurstOption = None,
     max_stored: StoredOption = None,
     max_images: ImagesOption = None,
+    visibility: VisibilityOption = None,
+    viewer_cache: ViewerOption = None,
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
@@ -165,6 +190,8 @@ def add(
         burst=burst,
         max_stored_bytes=max_stored,
         max_images=max_images,
+        visibility=visibility,
+        viewer_seconds=None if viewer_cache is None else viewer_cache.seconds,
     )
 
 
@@ -187,20 +214,22 @@ def change(
     burst: BurstOption = None,
     max_stored: StoredOption = None,
     max_images: ImagesOption = None,
+    visibility: VisibilityOption = None,
+    viewer_cache: ViewerOption = None,
     usual_limits: Annotated[
         bool, typer.Option("--usual-limits", help="Remove its own limits: its tier's apply again.")
     ] = False,
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
-    """Change a tenant's tier or limits."""
+    """Change a tenant's tier or limits, or who sees its images."""
     from darkroom_cli.tenants import work  # noqa: PLC0415
 
     is_given = any(limit is not None for limit in (requests_per_second, burst, max_stored, max_images))
     if usual_limits and is_given:
         raise typer.BadParameter("it removes what the other options set.", param_hint="--usual-limits")
-    if not (tier or is_given or usual_limits):
-        raise typer.BadParameter("say what to change: --tier, a limit or --usual-limits.")
+    if not (tier or is_given or usual_limits or visibility or viewer_cache):
+        raise typer.BadParameter("say what to change: --tier, a limit, --usual-limits, --visibility or --viewer-cache.")
     work.change(
         reach(stack, region),
         tenant,
@@ -209,6 +238,8 @@ def change(
         burst=burst,
         max_stored_bytes=max_stored,
         max_images=max_images,
+        visibility=visibility,
+        viewer_seconds=None if viewer_cache is None else viewer_cache.seconds,
         usual_limits=usual_limits,
     )
 

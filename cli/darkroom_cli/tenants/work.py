@@ -11,6 +11,7 @@ from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 from darkroom.domain.kernel.sizes import size_in_words
 from darkroom.domain.kernel.stored import NOTHING, Stored
 from darkroom.domain.kernel.tenants import AUTHORIZER_CACHE_SECONDS, UNLIMITED, Tenant, TenantState, Tier
+from darkroom.domain.kernel.visibility import VIEWER_SECONDS, Visibility
 from darkroom.domain.tenants.api_keys import ApiKey, KeyState
 from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
 from darkroom_cli.operator.operations.tenants.add_tenant import AddTenantPorts, TenantExists, add_tenant
@@ -41,6 +42,8 @@ def add(
     burst: int | None,
     max_stored_bytes: int | None,
     max_images: int | None,
+    visibility: Visibility | None = None,
+    viewer_seconds: int | None = None,
 ) -> None:
     """`tenants add`."""
     try:
@@ -53,6 +56,8 @@ def add(
                 burst=burst,
                 max_stored_bytes=max_stored_bytes,
                 max_images=max_images,
+                visibility=visibility,
+                viewer_seconds=viewer_seconds,
             )
     except TenantExists as error:
         raise ApiError(
@@ -73,6 +78,8 @@ def change(
     burst: int | None,
     max_stored_bytes: int | None = None,
     max_images: int | None = None,
+    visibility: Visibility | None = None,
+    viewer_seconds: int | None = None,
     usual_limits: bool,
 ) -> None:
     """`tenants change`."""
@@ -87,6 +94,8 @@ def change(
             burst=burst or tenant.burst,
             max_stored_bytes=tenant.max_stored_bytes if max_stored_bytes is None else max_stored_bytes,
             max_images=tenant.max_images if max_images is None else max_images,
+            visibility=visibility or tenant.visibility,
+            viewer_seconds=viewer_seconds or tenant.viewer_seconds,
         )
 
     tenant = _changed(stack, tenant_id, changed)
@@ -121,6 +130,8 @@ def list_tenants(stack: Stack, *, as_json: bool) -> None:
                     "stored_images": stored[tenant.tenant_id].images,
                     "max_stored_bytes": _limit(tenant.quota.stored_bytes),
                     "max_images": _limit(tenant.quota.images),
+                    "visibility": tenant.visibility or Visibility.PRIVATE,
+                    "viewer_seconds": tenant.viewer_seconds or VIEWER_SECONDS,
                     "keys": open_keys[tenant.tenant_id],
                     "created_at": rfc3339(tenant.created_at),
                 }

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from darkroom.domain.kernel.visibility import Visibility
 from darkroom_cli.options import option
 from darkroom_cli.stack.target import ApiKeyOption, IamOption, UrlOption, resolve
 from darkroom_cli.terminal import display
@@ -104,6 +105,10 @@ ReuseOption = Annotated[
         "deleted. For files, without --idempotency-key-from.",
     ),
 ]
+VisibilityOption = Annotated[
+    Visibility | None,
+    option("--visibility", "V", "Who may see it by CloudFront: private, public, signed. Default: the tenant's."),
+]
 JsonOption = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON document at the end, and no ids: files, their images, a summary."),
@@ -124,6 +129,7 @@ def command(
     reference: ReferenceOption = None,
     tags: TagOption = None,
     metadata: MetadataOption = None,
+    visibility: VisibilityOption = None,
     concurrency: ConcurrencyOption = 8,
     timeout_seconds: TimeoutOption = 900,
     key_source: KeySourceOption = KeySource.RANDOM,
@@ -143,12 +149,10 @@ def command(
     what came of it.
 
     A request that fails or finds a busy stack is retried after growing pauses.
-    That never makes a second image: all attempts for one file carry the same
-    Idempotency-Key, or reuse what is there.
+    That never makes a second image: they carry one Idempotency-Key, or reuse it.
     """
     if reuse and key_source is KeySource.CONTENT:
         raise typer.BadParameter("leave out --idempotency-key-from: no key is sent.", param_hint="--reuse")
-    files = _files(arguments)
     order = replace(
         _what_to_make(preset, variants, recipe_file, metadata),
         process_at=process_at,
@@ -157,12 +161,13 @@ def command(
         notify=notify,
         reference=reference,
         tags=",".join(tags) if tags else None,
+        visibility=visibility,
         on_duplicate="reuse" if reuse else None,
     )
     target = resolve(url, api_key, iam)
     work.upload(
         target,
-        files,
+        _files(arguments),
         order,
         key_source=key_source,
         concurrency=concurrency,

@@ -41,6 +41,7 @@ class UploadOrder:
     reference: str | None = None
     tags: str | None = None
     metadata: str | None = None
+    visibility: str | None = None
     on_duplicate: Literal["reuse"] | None = None
 
     @property

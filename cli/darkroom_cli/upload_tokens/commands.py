@@ -18,6 +18,7 @@ from darkroom_cli.upload.commands import (
     ReferenceOption,
     TagOption,
     VariantsOption,
+    VisibilityOption,
 )
 from darkroom_cli.upload.order import NoOrder, metadata_in, order_of
 
@@ -56,6 +57,7 @@ def create(
     reference: ReferenceOption = None,
     tag: TagOption = None,
     metadata: MetadataOption = None,
+    visibility: VisibilityOption = None,
     as_json: JsonOption = False,
     url: UrlOption = None,
     api_key: ApiKeyOption = None,
@@ -73,6 +75,7 @@ def create(
             reference=reference,
             tags=",".join(tag) if tag else None,
             metadata=metadata_in(metadata),
+            visibility=visibility,
         )
     except NoOrder as error:
         raise typer.BadParameter(str(error), param_hint=error.option) from error

@@ -305,7 +305,20 @@ class ReachSettings(Settings):
     webhook_hosts: str = setting(one_of("public", "loopback"))
 
 
-class SubmitImageSettings(QuotaSettings, QueueSettings, InputSettings, FileSettings, ReachSettings):
+class EdgeSettings(Settings):
+    """Where the edge serves variants, without a slash at its end; empty in a stack without one, whose images are all
+    private."""
+
+    edge_url: str = ""
+
+
+class EdgeQueueSettings(Settings):
+    """The queue of images that the edge must forget; empty in a stack without one."""
+
+    edge_queue_url: str = ""
+
+
+class SubmitImageSettings(QuotaSettings, QueueSettings, InputSettings, FileSettings, ReachSettings, EdgeSettings):
     """What `submit_image` needs. A stack without imports has no `fetch_queue_url`, and one without webhooks no
     `endpoints_table`."""
 
@@ -316,7 +329,7 @@ class SubmitImageSettings(QuotaSettings, QueueSettings, InputSettings, FileSetti
     outputs_bucket: str
 
 
-class BeginUploadSettings(QuotaSettings, FileSettings, MessageKeySettings):
+class BeginUploadSettings(QuotaSettings, FileSettings, MessageKeySettings, EdgeSettings):
     """What `begin_upload` needs. A stack without webhooks has no `endpoints_table`."""
 
     images_table: str
@@ -334,7 +347,9 @@ class AcceptUploadSettings(QueueSettings, InputSettings, DeadLetterSettings):
     upload_queue_url: str
 
 
-class TranscodeImageSettings(LaneSettings, MessageKeySettings, ConcurrencySettings, LimitSettings, DeadLetterSettings):
+class TranscodeImageSettings(
+    LaneSettings, MessageKeySettings, ConcurrencySettings, LimitSettings, DeadLetterSettings, EdgeQueueSettings
+):
     """What `transcode_image` needs; `visibility_seconds` is the lanes' visibility timeout."""
 
     images_table: str
@@ -345,11 +360,12 @@ class TranscodeImageSettings(LaneSettings, MessageKeySettings, ConcurrencySettin
     visibility_seconds: int = setting(whole_number(1))
 
 
-class ReadImageSettings(LaneSettings, ConcurrencySettings):
+class ReadImageSettings(LaneSettings, ConcurrencySettings, EdgeSettings):
     """What `read_image` needs. A stack without usage has no `usage_table`; `parts` are those that openapi.json
-    describes."""
+    describes. `edge_signer` is the function that signs URLs of the edge, by its ARN."""
 
     images_table: str
+    edge_signer: str = ""
     usage_table: str = ""
     parts: frozenset[str] = setting(deployed, default=frozenset(PARTS))
     outputs_bucket: str
@@ -357,7 +373,7 @@ class ReadImageSettings(LaneSettings, ConcurrencySettings):
     token_buckets_table: str
 
 
-class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, DeadLetterSettings):
+class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, DeadLetterSettings, EdgeQueueSettings):
     """What `sweep_due_images` needs; of a deleted image it blanks what lies in `deliveries_table`."""
 
     images_table: str
@@ -384,14 +400,20 @@ class ConsumerSettings(MessageKeySettings, DeadLetterSettings):
     """What every consumer of events needs."""
 
 
+def seconds_or_none(text: str) -> int | None:
+    """Parses a number of seconds, None if it is empty."""
+    return whole_number(1)(text) if text else None
+
+
 class DeleteImageSettings(Settings):
-    """What `delete_image` needs."""
+    """What `delete_image` needs; `edge_seconds` is how long the edge keeps what it is not told to forget."""
 
     images_table: str
+    edge_seconds: int | None = setting(seconds_or_none, default=None)
     token_buckets_table: str
 
 
-class RescheduleImageSettings(LoadSheddingSettings, QueueSettings):
+class RescheduleImageSettings(LoadSheddingSettings, QueueSettings, EdgeSettings):
     """What `reschedule_image` needs."""
 
     images_table: str

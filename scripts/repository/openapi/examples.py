@@ -8,6 +8,7 @@ from typing import Any
 from darkroom.domain.events.event import EventType, PublishedEvent, body_of, without_stored, written_event
 from darkroom.domain.images.image import Image, Source, Status, Variant, WorkKind
 from darkroom.domain.images.listing import Cursor
+from darkroom.domain.images.pictures import EdgeUrls
 from darkroom.domain.images.transitions import (
     UPLOAD_SECONDS,
     accept,
@@ -15,11 +16,14 @@ from darkroom.domain.images.transitions import (
     begin_work,
     complete,
     delete,
+    end_change,
     expire,
     reject,
 )
+from darkroom.domain.images.works import moved
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 from darkroom.domain.kernel.lanes import SLOW
+from darkroom.domain.kernel.visibility import Visibility
 from darkroom.domain.recipes.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.domain.tenants.upload_tokens import UploadToken, signed_token
@@ -73,6 +77,8 @@ ACCEPTED_AT: Milliseconds = 1_795_251_600_000
 """2026-11-21T09:00:00Z."""
 
 _SOURCE = "/darkroom/darkroom-prod"
+
+_EDGE = EdgeUrls(base="https://d111111abcdef8.cloudfront.net")
 
 _NEWEST = secret_text(bytes(range(32)))
 
@@ -170,6 +176,15 @@ def work_failed() -> Image:
     return reject(row, code="overlay_missing", message=message, now=ACCEPTED_AT + 6_100)
 
 
+def published() -> Image:
+    """The developed image after it was made public."""
+    row = begin_work(
+        replace(done(), version=3), WorkKind.VISIBILITY, now=ACCEPTED_AT + 5_000, visibility=Visibility.PUBLIC
+    )
+    claimed = moved(replace(row, status=Status.PROCESSING, attempt=1, version=5), Visibility.PUBLIC)
+    return end_change(claimed, now=ACCEPTED_AT + 5_400)
+
+
 def webhook() -> Endpoint:
     """A webhook that was made just now."""
     return Endpoint(
@@ -215,6 +230,7 @@ def event_body(kind: str) -> str:
         EventType.EXPIRED: expire(accepted(), now=ACCEPTED_AT + 900),
         EventType.DELETED: delete(replace(done(), version=3), now=ACCEPTED_AT + 9_000),
         EventType.VARIANTS_ADDED: added(),
+        EventType.VISIBILITY_CHANGED: published(),
         EventType.WORK_FAILED: work_failed(),
         EventType.WEBHOOK_FAILING: _warned_webhook(),
         EventType.WEBHOOK_DISABLED: disable(_warned_webhook(), DisabledBy.GONE, now=ACCEPTED_AT + 2 * 86_400_000),
@@ -228,7 +244,7 @@ def _warned_webhook() -> Endpoint:
 
 
 def _latest_event(row: Image | Endpoint) -> PublishedEvent:
-    *_, event = events_of(row)
+    *_, event = events_of(row, _EDGE)
     return event
 
 
@@ -260,7 +276,8 @@ def examples_of(kind: Any) -> dict[str, Any]:
     """Returns the named examples of that document type; none if it has no example here."""
     if kind is StatusDocument:
         images = {image.status.value: image for image in (accepted(), done(), failed())} | {"adding": adding()}
-        return {name: status_document(image, _url_of) for name, image in images.items()}
+        documents = {name: status_document(image, _url_of) for name, image in images.items()}
+        return documents | {"public": status_document(published(), _url_of, edge=_EDGE)}
     if kind is UploadTokenDocument:
         return {"avatar": _upload_token()}
     if kind is UploadDocument:

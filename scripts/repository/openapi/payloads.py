@@ -10,9 +10,10 @@ from pydantic import Field
 from darkroom.domain.events.event import EventType
 from darkroom.domain.images.image import WorkKind
 from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.kernel.visibility import Visibility
 from darkroom.domain.webhooks.delivery import PING
 from darkroom.domain.webhooks.endpoint import DisabledBy
-from darkroom.http.images.documents import Count, ImageId, Instant, LinksDocument, Path, WebhookId
+from darkroom.http.images.documents import Count, ImageId, Instant, LinksDocument, PlaceholderDocument, WebhookId
 from darkroom.http.webhooks.webhooks import WebhookLinksDocument
 
 _FORGOTTEN = "Absent in an event that is published again after the row has forgotten it."
@@ -80,13 +81,37 @@ class SentVariant(TypedDict):
     height: Annotated[int, Field(ge=1)]
     format: str
     bytes: Count
-    url: Annotated[Path, Field(description="Redirects to the variant; relative to the API's root.")]
+    url: Annotated[
+        str,
+        Field(
+            pattern="^(/|https?://)",
+            description="Of a public image its permanent URL; of others the path, from the API's root, that redirects "
+            "to the variant.",
+        ),
+    ]
+
+
+class SentPicture(TypedDict):
+    """What a website shows of a public image."""
+
+    url: Annotated[str, Field(json_schema_extra={"format": "uri"})]
+    width: Annotated[int, Field(ge=1)]
+    height: Annotated[int, Field(ge=1)]
+    srcset: str
 
 
 class DoneData(_ImageData):
     """An image that was developed, or got more variants: those that were made."""
 
     variants: NotRequired[Annotated[list[SentVariant], Field(description=_FORGOTTEN)]]
+    picture: NotRequired[Annotated[SentPicture, Field(description=f"Of a public image. {_FORGOTTEN}")]]
+    placeholder: NotRequired[Annotated[PlaceholderDocument | None, Field(description=f"As `picture`. {_FORGOTTEN}")]]
+
+
+class VisibilityData(DoneData):
+    """An image that other people may see now: all of its variants, at their new URLs."""
+
+    visibility: NotRequired[Annotated[str, Field(json_schema_extra={"enum": list(Visibility)}, description=_FORGOTTEN)]]
 
 
 class SentError(TypedDict):
@@ -142,6 +167,7 @@ PAYLOADS: Mapping[str, tuple[type, type]] = {
     EventType.EXPIRED: (ImageEvent, EndedData),
     EventType.DELETED: (ImageEvent, PlainData),
     EventType.VARIANTS_ADDED: (ImageEvent, DoneData),
+    EventType.VISIBILITY_CHANGED: (ImageEvent, VisibilityData),
     EventType.WORK_FAILED: (ImageEvent, WorkFailedData),
     EventType.WEBHOOK_FAILING: (RowEvent, FailingData),
     EventType.WEBHOOK_DISABLED: (RowEvent, DisabledData),

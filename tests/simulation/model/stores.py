@@ -164,9 +164,11 @@ class WatchedOutputs(FakeOutputs):
 
     is_deleted: Callable[[str], bool] = lambda image_id: False
 
-    def put_if_absent(self, key: str, body: bytes, *, sha256: str, media_type: str) -> StoredOutput:
+    def put_if_absent(
+        self, key: str, body: bytes, *, sha256: str, media_type: str, viewer_seconds: int | None = None
+    ) -> StoredOutput:
         before = self.objects.get(key)
-        stored = super().put_if_absent(key, body, sha256=sha256, media_type=media_type)
+        stored = super().put_if_absent(key, body, sha256=sha256, media_type=media_type, viewer_seconds=viewer_seconds)
         must(before in (None, self.objects[key]), "differing", "an output never changes")
         return stored
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from darkroom.domain.kernel.errors import Retryable, Unplaceable
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.message import Message
+from darkroom.domain.kernel.visibility import Visibility, folder_of
 from darkroom.domain.schedules.hold import MAX_BATCH_BYTES, ReleaseWindow, UnreadableBatch
 from darkroom.ports.dead_letters import DeadLetter, Taken
 from darkroom.ports.images import Due, Listed, OriginalMissing, QueueDepth, StoredOriginal, StoredOutput, Waiting
@@ -301,9 +302,14 @@ class FakeOutputs:
 
     objects: dict[str, bytes] = field(default_factory=dict)
     puts: dict[str, int] = field(default_factory=dict)
+    media_types: dict[str, str] = field(default_factory=dict)
 
-    def put_if_absent(self, key: str, body: bytes, *, sha256: str, media_type: str) -> StoredOutput:
+    def put_if_absent(
+        self, key: str, body: bytes, *, sha256: str, media_type: str, viewer_seconds: int | None = None
+    ) -> StoredOutput:
         self.puts[key] = self.puts.get(key, 0) + 1
+        if key not in self.objects:
+            self.media_types[key] = media_type
         stored = self.objects.setdefault(key, body)
         return StoredOutput(sha256=hashlib.sha256(stored).hexdigest(), size_bytes=len(stored))
 
@@ -311,8 +317,12 @@ class FakeOutputs:
         stored = self.objects.get(variant.key)
         return stored is not None and hashlib.sha256(stored).hexdigest() == variant.sha256
 
-    def keys_of(self, image_id: str) -> Sequence[str]:
-        return [key for key in self.objects if key.startswith(f"outputs/{image_id}/")]
+    def get(self, key: str) -> tuple[bytes, str]:
+        return self.objects[key], self.media_types.get(key, "image/jpeg")
+
+    def keys_of(self, image_id: str, visibilities: Collection[Visibility]) -> Sequence[str]:
+        folders = tuple(folder_of(visibility, image_id) for visibility in visibilities)
+        return [key for key in self.objects if key.startswith(folders)]
 
     def remove(self, keys: Sequence[str]) -> Mapping[str, Exception]:
         for key in keys:
@@ -321,6 +331,17 @@ class FakeOutputs:
 
     def url_of(self, variant: Variant, *, for_head: bool = False) -> str:
         return f"https://outputs.example/{variant.key}" + "?method=HEAD" * for_head
+
+
+@dataclass
+class FakeEdge:
+    """The `StaleEdge` port: which images the edge was told to forget, each after how many seconds."""
+
+    told: list[tuple[str, int]] = field(default_factory=list)
+
+    def forget(self, owners: Mapping[str, str], *, delay_seconds: int = 0) -> None:
+        assert 0 <= delay_seconds <= 900
+        self.told += [(image_id, delay_seconds) for image_id in owners]
 
 
 @dataclass

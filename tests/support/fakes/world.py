@@ -13,9 +13,11 @@ from darkroom.domain.events.event import EventType, PublishedEvent, body_of
 from darkroom.domain.images.image import Image
 from darkroom.domain.images.limits import Limits
 from darkroom.domain.images.order import order_of
+from darkroom.domain.images.pictures import NO_EDGE, EdgeUrls
 from darkroom.domain.kernel.lanes import LANES, Lane
 from darkroom.domain.kernel.message import Message
 from darkroom.domain.kernel.tenants import NO_QUOTA, Tier
+from darkroom.domain.kernel.visibility import Visibility
 from darkroom.domain.webhooks.delivery import Delivery, DeliveryMessage
 from darkroom.domain.webhooks.endpoint import Endpoint
 from darkroom.http.imports.fetches import read_fetch
@@ -45,6 +47,7 @@ from tests.support.fakes.load_shedding import FakeDepths, FakeOutcomes, FakeThro
 from tests.support.fakes.secrets import FakeSecret
 from tests.support.fakes.stores import (
     FakeDeadLetters,
+    FakeEdge,
     FakeFetchQueue,
     FakeHoldQueue,
     FakeImages,
@@ -62,7 +65,7 @@ from tests.support.fakes.webhooks import FakeDeliveries, FakeDeliveryQueue, Fake
 from tests.support.virtual.virtual_time import VirtualTime
 
 VISIBILITY_SECONDS = 360
-ORDER = ("preset", "variants", "recipe", "notify", "on_duplicate", "timetable", "annotations")
+ORDER = ("preset", "variants", "recipe", "notify", "on_duplicate", "timetable", "annotations", "visibility")
 TIMEOUT_SECONDS = 60
 
 
@@ -115,6 +118,10 @@ class World(_Stores):
     outcome_counts: Any = field(default_factory=FakeOutcomes)
     sums: Any = field(default_factory=FakeUsage)
     upload_token_uses: Any = field(default_factory=FakeUploadTokenUses)
+    stale_edge: Any = field(default_factory=FakeEdge)
+    url_signer: Any = None
+    edge: EdgeUrls = NO_EDGE
+    delivers: bool = False
     audit: Any = field(default_factory=trail_of)
     limits: Limits = field(default_factory=Limits)
     service: Mapping[str, Lane] = field(default_factory=lambda: LANES)
@@ -171,6 +178,7 @@ class World(_Stores):
                 order=order_of(**{name: upload.pop(name) for name in ORDER if name in upload}),
                 tenant_id=upload.pop("tenant_id", "default"),
                 correlation_id=f"request-{self.requests}",
+                visibility=upload.pop("usual", Visibility.PRIVATE),
                 **upload,
             ),
         )

@@ -124,6 +124,8 @@ class FakeApi:
                 if done
             ],
             "placeholder": {"thumbhash": "k0oGLQaSVsNg", "color": "#7a8b5c"} if done else None,
+            "visibility": "private",
+            "picture": None,
             "attention": None,
             "notices": [],
             "error": {"code": "truncated", "message": "The file ends too early.", "retryable": False}

@@ -27,6 +27,8 @@ KEYS = [
     "progress",
     "variants",
     "placeholder",
+    "visibility",
+    "picture",
     "attention",
     "notices",
     "error",

@@ -10,7 +10,10 @@ import pytest
 
 from darkroom.domain.events.event import EventType, PublishedEvent, body_of, without_stored
 from darkroom.domain.images.image import Image, WorkKind
-from darkroom.domain.images.transitions import begin_work, complete, delete, expire, reject
+from darkroom.domain.images.pictures import EdgeUrls
+from darkroom.domain.images.transitions import begin_work, complete, delete, end_change, expire, reject
+from darkroom.domain.images.works import moved
+from darkroom.domain.kernel.visibility import Visibility
 from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.domain.webhooks.delivery import PING
 from darkroom.domain.webhooks.endpoint import WARN_SECONDS, DisabledBy, Endpoint, disable, fail
@@ -22,12 +25,16 @@ from tests.conformity import described, misfits
 from tests.support.fakes.world import TENANT, WebhooksWorld
 from tests.support.image_changes import NOW, VARIANT, accepted, claimed, done
 
+EDGE = EdgeUrls(base="https://d1.cloudfront.net")
+
 
 def every_event() -> Iterator[PublishedEvent]:
     """Each type as it is published first, and again after the row has forgotten its details."""
     failed = reject(claimed(accepted()), code="truncated", message="It ends early.", now=NOW)
     hero = Recipe(variants=(VariantSpec(name="hero", width=8),))
     adding = claimed(begin_work(done(claimed(accepted())), WorkKind.VARIANTS, now=NOW, recipe=hero))
+    made_public = begin_work(done(claimed(accepted())), WorkKind.VISIBILITY, now=NOW, visibility=Visibility.PUBLIC)
+    moving = claimed(made_public)
     ends: tuple[tuple[Image | None, Image], ...] = (
         (None, accepted()),
         (None, accepted(notify="we_0000000000000000", preset=None, process_at=NOW + 1)),
@@ -37,15 +44,16 @@ def every_event() -> Iterator[PublishedEvent]:
         (accepted(), expire(accepted(), now=NOW)),
         (accepted(), delete(accepted(), now=NOW)),
         (adding, done(adding)),
+        (moving, end_change(moved(moving, Visibility.PUBLIC), now=NOW)),
         (adding, reject(adding, code="overlay_missing", message="It was deleted.", now=NOW)),
         (done(adding), delete(done(adding), now=NOW)),
         (done(claimed(accepted())), delete(done(claimed(accepted())), now=NOW)),
     )
     for before, after in ends:
-        event = event_of(before, after)
+        event = event_of(before, after, EDGE)
         assert event is not None
         yield event
-        yield from events_of(after)
+        yield from events_of(after, EDGE)
     yield from events_of(redo(done(claimed(accepted())), now=NOW))
     yield from events_of(disable(failing_for_a_day(), DisabledBy.CLIENT, now=NOW))
     yield from events_of(disable(WebhooksWorld().add(), DisabledBy.CLIENT, now=NOW))

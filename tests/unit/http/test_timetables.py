@@ -9,7 +9,7 @@ import pytest
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.schedules.schedule import Timetable
 from darkroom.http.kernel.timetables import read_timetable
-from darkroom.http.schedules.reschedules import MAX_RESCHEDULE_BYTES, read_reschedule
+from darkroom.http.schedules.reschedules import MAX_RESCHEDULE_BYTES, read_change
 
 DAY = 24 * 3600 * 1000
 
@@ -107,12 +107,12 @@ def test_an_instant_and_a_delay_exclude_each_other() -> None:
 
 
 def test_a_move_says_when_as_an_upload_does_in_few_bytes() -> None:
-    assert read_reschedule(b'{"delay": "PT1H"}') == read_timetable(delay="PT1H")
-    assert read_reschedule(b"{}") == Timetable()
+    assert read_change(b'{"delay": "PT1H"}') == read_timetable(delay="PT1H")
+    assert read_change(b"{}") == Timetable()
     body = json.dumps({"delay": "PT1H"}).encode()
-    assert read_reschedule(body.ljust(MAX_RESCHEDULE_BYTES)) == read_timetable(delay="PT1H")
+    assert read_change(body.ljust(MAX_RESCHEDULE_BYTES)) == read_timetable(delay="PT1H")
     with pytest.raises(Rejected):
-        read_reschedule(body.ljust(MAX_RESCHEDULE_BYTES + 1))
+        read_change(body.ljust(MAX_RESCHEDULE_BYTES + 1))
 
 
 @pytest.mark.parametrize(
@@ -121,5 +121,5 @@ def test_a_move_says_when_as_an_upload_does_in_few_bytes() -> None:
 )
 def test_what_is_no_object_of_strings_is_no_move(body: bytes) -> None:
     with pytest.raises(Rejected) as refusal:
-        read_reschedule(body)
+        read_change(body)
     assert code_of(refusal) == "invalid_schedule"

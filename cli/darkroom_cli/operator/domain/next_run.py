@@ -18,7 +18,15 @@ def replay(image: Image, *, now: Milliseconds) -> Image:
     The replay sends its message; if that fails, the sweeper sends it.
     """
     if (work := image.failed_work) is not None:
-        return begin_work(image, work.kind, now=now, recipe=work.recipe, key=work.key, fingerprint=work.fingerprint)
+        return begin_work(
+            image,
+            work.kind,
+            now=now,
+            recipe=work.recipe,
+            visibility=work.visibility,
+            key=work.key,
+            fingerprint=work.fingerprint,
+        )
     if image.status is not Status.FAILED:  # guard: replay-and-redo-source-status
         raise TransitionRefused(f"an image cannot go from {image.status} to pending here, only from failed")
     return next_run(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from darkroom.domain.images.image import Image, Variant
     from darkroom.domain.images.listing import Cursor
     from darkroom.domain.images.load_shedding import Work
+    from darkroom.domain.images.pictures import EdgeUrls
     from darkroom.domain.images.service_level import Outcomes
     from darkroom.domain.kernel.instants import Milliseconds
     from darkroom.domain.kernel.message import Message
+    from darkroom.domain.kernel.visibility import Visibility
     from darkroom.ports.kernel import UnreadableRow
 
 
@@ -180,14 +182,20 @@ class FetchQueue(Protocol):
 class Outputs(Protocol):
     """The variants. Every method but `remove` raises Retryable if the store cannot answer."""
 
-    def put_if_absent(self, key: str, body: bytes, *, sha256: str, media_type: str) -> StoredOutput:
-        """Stores `body` unless `key` has an object; returns the object that it has then."""
+    def put_if_absent(
+        self, key: str, body: bytes, *, sha256: str, media_type: str, viewer_seconds: int | None = None
+    ) -> StoredOutput:
+        """Stores `body` unless `key` has an object; returns the object that it has then. Where an edge reads it, it
+        says how long viewers may keep it: for `viewer_seconds`, or as long as they may keep most."""
+
+    def get(self, key: str) -> tuple[bytes, str]:
+        """The bytes of that key, and their media type."""
 
     def holds(self, variant: Variant) -> bool:
         """Whether the variant's object is there, with its size and its checksum."""
 
-    def keys_of(self, image_id: str) -> Sequence[str]:
-        """The keys of all variants of the image, of every run."""
+    def keys_of(self, image_id: str, visibilities: Collection[Visibility]) -> Sequence[str]:
+        """The keys of all variants of the image that were stored for these visibilities, of every run."""
 
     def remove(self, keys: Sequence[str]) -> Mapping[str, Exception]:
         """Removes the objects; returns, by key, why one may still be there: Retryable, or the error that refused it. A
@@ -196,6 +204,30 @@ class Outputs(Protocol):
     def url_of(self, variant: Variant, *, for_head: bool = False) -> str:
         """A URL from which anyone can fetch the variant for the next 15 minutes, by GET alone; or by HEAD alone, with
         `for_head`."""
+
+
+class UrlSigner(Protocol):
+    """Signs URLs of the edge."""
+
+    def sign(self, image_id: str) -> EdgeUrls:
+        """The URLs of the image's variants at the edge, the signed ones too, for as long as they say. Raises Retryable,
+        within about two seconds, if nobody signs now."""
+
+
+class StaleEdge(Protocol):
+    """What the edge may still have of images whose objects were removed."""
+
+    def forget(self, owners: Mapping[str, str], *, delay_seconds: int = 0) -> None:
+        """Has the edge forget these images, given with the tenant of each, after at most 900 seconds. Raises Retryable
+        if it may not be asked for all of them."""
+
+
+class EdgeBudget(Protocol):
+    """What the edge may be told to forget in a month."""
+
+    def is_spent(self, now: Milliseconds) -> bool:
+        """Whether the edge was told less than it should have been in the month of `now`. Raises Retryable, within about
+        two seconds, if that cannot be read."""
 
 
 class Lanes(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from darkroom.domain.kernel.tenants import TENANT_ID_PATTERN, Tenant, Tier, is_tenant_id
+from darkroom.domain.kernel.visibility import Visibility
 from darkroom.ports.kernel import Clock
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.operator.ports import TenantRegistry
@@ -36,6 +37,8 @@ def add_tenant(
     burst: int | None,
     max_stored_bytes: int | None = None,
     max_images: int | None = None,
+    visibility: Visibility | None = None,
+    viewer_seconds: int | None = None,
 ) -> Tenant:
     """Returns the new tenant, which has no key yet.
 
@@ -51,6 +54,8 @@ def add_tenant(
         burst=burst,
         max_stored_bytes=max_stored_bytes,
         max_images=max_images,
+        visibility=visibility,
+        viewer_seconds=viewer_seconds,
     )
     with ports.audit.action("add_tenant", tenant_id, tier=tier.value):
         stored_tenant = ports.tenants.add_tenant(tenant)

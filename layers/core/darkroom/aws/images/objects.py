@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from darkroom.aws.kernel.missing import FORBIDDEN, MISSING, is_missing
 from darkroom.aws.kernel.removal import remove_objects
 from darkroom.domain.images.image import Variant
 from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.visibility import VIEWER_SECONDS, Visibility, folder_of, visibility_of_key
 from darkroom.ports.images import OriginalMissing, StoredOriginal, StoredOutput
 
 if TYPE_CHECKING:
@@ -103,7 +104,9 @@ class OutputsBucket:
         self._bucket_name = bucket_name
         self._may_list = may_list
 
-    def put_if_absent(self, key: str, body: bytes, *, sha256: str, media_type: str) -> StoredOutput:
+    def put_if_absent(
+        self, key: str, body: bytes, *, sha256: str, media_type: str, viewer_seconds: int | None = None
+    ) -> StoredOutput:
         stored = _put_if_absent(
             self._client,
             self._bucket_name,
@@ -112,8 +115,14 @@ class OutputsBucket:
             sha256=sha256,
             media_type=media_type,
             may_list=self._may_list,
+            for_edge=_for_edge(key, viewer_seconds),
         )
         return StoredOutput(sha256=stored.sha256, size_bytes=stored.size_bytes)
+
+    def get(self, key: str) -> tuple[bytes, str]:
+        with retryable(f"fetching {key}"):
+            answer = self._client.get_object(Bucket=self._bucket_name, Key=key)
+            return answer["Body"].read(), answer["ContentType"]
 
     def holds(self, variant: Variant) -> bool:
         with retryable(f"looking at {variant.key}"):
@@ -128,12 +137,15 @@ class OutputsBucket:
         # guard: objects-held-by-checksum
         return (head["ContentLength"], checksum) == (variant.size_bytes, _base64_of(variant.sha256))
 
-    def keys_of(self, image_id: str) -> Sequence[str]:
+    def keys_of(self, image_id: str, visibilities: Collection[Visibility]) -> Sequence[str]:
         with retryable("listing variants"):
-            pages = self._client.get_paginator("list_objects_v2").paginate(
-                Bucket=self._bucket_name, Prefix=f"outputs/{image_id}/"
-            )
-            return [item["Key"] for page in pages for item in page.get("Contents", ())]
+            paginator = self._client.get_paginator("list_objects_v2")
+            return [
+                item["Key"]
+                for visibility in visibilities
+                for page in paginator.paginate(Bucket=self._bucket_name, Prefix=folder_of(visibility, image_id))
+                for item in page.get("Contents", ())
+            ]
 
     def remove(self, keys: Sequence[str]) -> Mapping[str, Exception]:
         targets = [(key, "") for key in keys]
@@ -163,7 +175,12 @@ class _Stored:
 
 
 CACHE_CONTROL = "private, max-age=31536000, immutable"
-"""Of every object: a key's bytes never change, and a cache that several people share must not keep them."""
+"""Of every object that no edge reads: a key's bytes never change, and a cache that several people share must not keep
+them."""
+
+CACHE_TAG = "cache-tag"
+"""The name of the metadata by which an edge forgets all objects of an image
+(https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/invalidation-by-cache-tag.html)."""
 
 MADE_FOR = "made-for"
 """The name of the metadata of an object that says for what it was put."""
@@ -179,8 +196,11 @@ def _put_if_absent(
     media_type: str,
     made_for: str = "",
     may_list: bool = True,
+    for_edge: Mapping[str, Any] | None = None,
 ) -> _Stored:
-    metadata: Any = {"Metadata": {MADE_FOR: made_for}} if made_for else {}
+    headers: dict[str, Any] = {"CacheControl": CACHE_CONTROL, **(for_edge or {})}
+    if made_for:
+        headers["Metadata"] = {MADE_FOR: made_for}
     try:
         with retryable(f"storing {key}"):
             answer = client.put_object(
@@ -188,11 +208,10 @@ def _put_if_absent(
                 Key=key,
                 Body=body,
                 ContentType=media_type,
-                CacheControl=CACHE_CONTROL,
                 IfNoneMatch="*",  # guard: objects-put-if-none-match
                 ChecksumAlgorithm="SHA256",
                 ChecksumSHA256=_base64_of(sha256),  # guard: objects-checksum-on-write
-                **metadata,
+                **headers,
             )
     except ClientError as error:
         if code_of(error) != "PreconditionFailed":
@@ -222,6 +241,20 @@ def _put_if_absent(
         media_type=head.get("ContentType", media_type),
         made_for=head.get("Metadata", {}).get(MADE_FOR, ""),
     )
+
+
+def _for_edge(key: str, viewer_seconds: int | None) -> Mapping[str, Any]:
+    """What an object tells the edge and its viewers; nothing if no edge reads it."""
+    visibility = visibility_of_key(key)
+    if visibility is Visibility.PRIVATE:
+        return {}
+    keepers = "public" if visibility is Visibility.PUBLIC else "private"
+    _, image_id, _, name = key.split("/")
+    return {
+        "CacheControl": f"{keepers}, max-age={viewer_seconds or VIEWER_SECONDS}, immutable",
+        "ContentDisposition": f'inline; filename="{name}"',
+        "Metadata": {CACHE_TAG: image_id},  # guard: edge-objects-tagged
+    }
 
 
 def _is_missing(client: S3Client, bucket_name: str, key: str, error: ClientError, *, may_list: bool) -> bool:

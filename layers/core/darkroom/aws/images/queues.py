@@ -1,7 +1,8 @@
-"""The lanes and the hold queue, in SQS."""
+"""The lanes and the other queues of images, in SQS."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import batched
@@ -11,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from darkroom.aws.kernel.errors import code_of, is_passing_code, retryable
 from darkroom.aws.kernel.signing import MessageSigner
-from darkroom.domain.kernel.errors import Retryable, Unplaceable
+from darkroom.domain.kernel.errors import Retryable, Unplaceable, demand_none
 from darkroom.domain.kernel.lanes import FETCH, HOLD, UPLOAD
 from darkroom.domain.kernel.message import Message
 from darkroom.ports.images import QueueDepth
@@ -124,7 +125,25 @@ class SqsFetchQueue:
         return QueueDepth(waiting=waiting, taken=taken)
 
 
-type Signed = Callable[[Message], Mapping[str, Any]]
+class EdgeQueue:
+    """Implements the `StaleEdge` port with a standard queue of another stack, which is not told our key: a message
+    there is not signed, and can only make the edge forget what it may fetch again."""
+
+    def __init__(self, client: SQSClient, queue_url: str) -> None:
+        self._client = client
+        self._queue_url = queue_url
+
+    def forget(self, owners: Mapping[str, str], *, delay_seconds: int = 0) -> None:
+        messages = [(owner, delay_seconds) for owner in owners.items()]
+        demand_none(_send_all(self._client, self._queue_url, messages, _of_image))
+
+
+def _of_image(owner: tuple[str, str]) -> Mapping[str, Any]:
+    image_id, tenant_id = owner
+    return {"MessageGroupId": tenant_id, "MessageBody": json.dumps({"image_id": image_id})}
+
+
+type Sent[M] = Callable[[M], Mapping[str, Any]]
 """Returns what a call sends of a message."""
 
 
@@ -132,8 +151,8 @@ def _signed(signer: MessageSigner, queue: str, message: Message) -> Mapping[str,
     return signer.signed(queue, group=message.tenant_id, body=message.model_dump_json())
 
 
-def _send_all(
-    client: SQSClient, queue_url: str, messages: Sequence[tuple[Message, int]], signed: Signed
+def _send_all[M](
+    client: SQSClient, queue_url: str, messages: Sequence[tuple[M, int]], sent: Sent[M]
 ) -> Mapping[int, Exception]:
     """Sends messages ten at a time; returns those that may not have been sent, by their index. Once a queue does not
     answer, the rest is not tried: each call waits for seconds."""
@@ -143,17 +162,17 @@ def _send_all(
         if unavailable is not None:
             unsent |= dict.fromkeys((place for place, _ in batch), unavailable)
         else:
-            unsent |= _send_batch(client, queue_url, dict(batch), signed)
+            unsent |= _send_batch(client, queue_url, dict(batch), sent)
     return unsent
 
 
-def _send_batch(
-    client: SQSClient, queue_url: str, messages: Mapping[int, tuple[Message, int]], signed: Signed
+def _send_batch[M](
+    client: SQSClient, queue_url: str, messages: Mapping[int, tuple[M, int]], sent: Sent[M]
 ) -> Mapping[int, Exception]:
     """Sends up to ten messages. A batch may fail in part, with a 200: those are sent again, unless SQS refuses them."""
     try:
         left: dict[str, Any] = {
-            str(place): {"Id": str(place), "DelaySeconds": delay_seconds, **signed(message)}
+            str(place): {"Id": str(place), "DelaySeconds": delay_seconds, **sent(message)}
             for place, (message, delay_seconds) in messages.items()
         }
     except Retryable as error:  # guard: signatures-no-key-batch

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from botocore.client import BaseClient
     from botocore.model import OperationModel
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_secretsmanager import SecretsManagerClient
     from mypy_boto3_sns import SNSClient
@@ -227,6 +228,7 @@ _RESOURCES = {
     "QueueUrl": "queue",
     "TopicArn": "topic",
     "SecretId": "secret",
+    "FunctionName": "function",
     "stateMachineArn": "machine",
 }
 
@@ -283,6 +285,12 @@ def step_functions_client() -> SFNClient:
 def secrets_manager_client() -> SecretsManagerClient:
     """A Secrets Manager client whose calls take at most about 5 seconds, the second attempt included."""
     client: SecretsManagerClient = _client("secretsmanager", _SECRETS_MANAGER)
+    return client
+
+
+def lambda_client() -> LambdaClient:
+    """A Lambda client that tries each call once, for about 3 seconds: long enough for a function that starts first."""
+    client: LambdaClient = _client("lambda", _SQS.merge(Config(retries={"mode": "standard", "total_max_attempts": 1})))
     return client
 
 

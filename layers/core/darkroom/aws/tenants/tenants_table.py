@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 from darkroom.aws.kernel.attributes import from_attributes
 from darkroom.aws.kernel.errors import code_of, retryable
 from darkroom.domain.kernel.tenants import Tenant, TenantState, tier_named
+from darkroom.domain.kernel.visibility import Visibility
 from darkroom.domain.tenants.api_keys import ApiKey
 from darkroom.ports.kernel import UnreadableRow
 
@@ -69,6 +70,8 @@ def tenant_of(item: Item) -> Tenant:
     """The tenant that an item holds. Raises UnreadableRow."""
     with _one_row(item):
         plain = _plain(item, Tenant)
+        if "visibility" in plain:
+            plain["visibility"] = Visibility(plain["visibility"])
         return Tenant(**plain | {"tier": tier_named(plain["tier"]), "state": TenantState(plain["state"])})
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from darkroom.domain.images.image import Image, RunEnd, Status, Variant, Work, WorkKind
+from darkroom.domain.images.pictures import NO_EDGE, EdgeUrls, picture_of, urls_of
 from darkroom.domain.images.stored_by import stored_by, variant_bytes
 from darkroom.domain.images.works import run_of_key
 from darkroom.domain.kernel.ids import is_image_id
@@ -27,6 +28,7 @@ class EventType(StrEnum):
     EXPIRED = "image.expired"
     DELETED = "image.deleted"
     VARIANTS_ADDED = "image.variants_added"
+    VISIBILITY_CHANGED = "image.visibility_changed"
     WORK_FAILED = "image.work_failed"
     WEBHOOK_FAILING = "webhook.failing"
     WEBHOOK_DISABLED = "webhook.disabled"
@@ -40,8 +42,9 @@ MEANINGS: Mapping[EventType, str] = {
     EventType.EXPIRED: "Its `expires_at` came before a worker did, or its upload never came.",
     EventType.DELETED: "Its client deleted it after it had ended: its picture and variants are gone.",
     EventType.VARIANTS_ADDED: "Variants that were asked for later are there, beside the others or in their place.",
-    EventType.WORK_FAILED: "A redo, or variants that were asked for later, could not be made; `error` says why. The "
-    "image stays as it is.",
+    EventType.VISIBILITY_CHANGED: "Others may see its variants now, at other URLs: `variants` has all of them.",
+    EventType.WORK_FAILED: "A redo, variants that were asked for later, or another visibility could not be made; "
+    "`error` says why. The image stays as it is.",
     EventType.WEBHOOK_FAILING: "For a day, everything that was sent to a webhook has failed.",
     EventType.WEBHOOK_DISABLED: "A webhook is sent nothing any more: by its owner, because it answered 410, or because "
     "everything had failed for five days; `disabled_by` says why. Its deliveries are kept for 30 days.",
@@ -56,6 +59,12 @@ _OF_ENDS = {
     Status.FAILED: EventType.FAILED,
     Status.CANCELLED: EventType.CANCELLED,
     Status.EXPIRED: EventType.EXPIRED,
+}
+
+_OF_WORKS = {
+    WorkKind.REDO: EventType.DONE,
+    WorkKind.VARIANTS: EventType.VARIANTS_ADDED,
+    WorkKind.VISIBILITY: EventType.VISIBILITY_CHANGED,
 }
 
 
@@ -83,7 +92,7 @@ class PublishedEvent:
         return f"{self.subject}-{self.sequence}"
 
 
-def event_of_image(before: Image | None, after: Image) -> PublishedEvent | None:
+def event_of_image(before: Image | None, after: Image, edge: EdgeUrls = NO_EDGE) -> PublishedEvent | None:
     """What one write of an image's row has to tell: at most one event, most writes none. `before` is None for a new
     row."""
     if before is not None and before.is_deleted:
@@ -97,7 +106,8 @@ def event_of_image(before: Image | None, after: Image) -> PublishedEvent | None:
     # A version that did not know events wrote no `accepted_at`.
     time = times.get(kind, after.ended_at) or after.created_at
     # guard: quotas-redo-difference
-    return _event(after, kind, version=after.version, time=time, stored=stored_by(after) - stored_by(before))
+    stored = stored_by(after) - stored_by(before)
+    return _event(after, kind, version=after.version, time=time, stored=stored, edge=edge)
 
 
 def _type_of(before: Image | None, after: Image) -> EventType | None:
@@ -114,12 +124,10 @@ def _type_of(before: Image | None, after: Image) -> EventType | None:
 
 
 def _of_work(work: Work) -> EventType:
-    if work.failed:
-        return EventType.WORK_FAILED
-    return EventType.VARIANTS_ADDED if work.kind is WorkKind.VARIANTS else EventType.DONE
+    return EventType.WORK_FAILED if work.failed else _OF_WORKS[work.kind]
 
 
-def events_of_image(image: Image) -> Iterator[PublishedEvent]:
+def events_of_image(image: Image, edge: EdgeUrls = NO_EDGE) -> Iterator[PublishedEvent]:
     """All events that the row still tells, oldest first, with the ids that they were first published with.
 
     Those of earlier runs come without their details, and so do those of a tombstone: the row has no others. A row that
@@ -133,21 +141,26 @@ def events_of_image(image: Image) -> Iterator[PublishedEvent]:
     if image.outcome.is_terminal and image.completed_version is not None and image.completed_at is not None:
         kind = _OF_ENDS[image.outcome]
         yield _event(
-            image, kind, version=image.completed_version, time=image.completed_at, stored=_stored_by_its_end(image)
+            image,
+            kind,
+            version=image.completed_version,
+            time=image.completed_at,
+            stored=_stored_by_its_end(image),
+            edge=edge,
         )
-    yield from _events_of_works(image)
+    yield from _events_of_works(image, edge)
     # guard: events-withdrawal-told-once
     if image.deleted_version is not None and image.deleted_version != image.completed_version and image.deleted_at:
         yield _event(image, EventType.DELETED, version=image.deleted_version, time=image.deleted_at)
 
 
-def _events_of_works(image: Image) -> Iterator[PublishedEvent]:
+def _events_of_works(image: Image, edge: EdgeUrls) -> Iterator[PublishedEvent]:
     for work in image.works:
         version = work.version or image.work_version
         kind = _of_work(work)
         # A redo's end is the image's own.
         if work.ended_at is not None and version is not None and kind is not EventType.DONE:
-            yield _event(image, kind, version=version, time=work.ended_at, work=work)
+            yield _event(image, kind, version=version, time=work.ended_at, work=work, edge=edge)
 
 
 def _stored_by_its_end(image: Image) -> Stored:
@@ -168,9 +181,10 @@ def _event(
     end: RunEnd | None = None,
     work: Work | None = None,
     stored: Stored = NOTHING,
+    edge: EdgeUrls = NO_EDGE,
 ) -> PublishedEvent:
     run = image.outcome_run
-    if kind in (EventType.VARIANTS_ADDED, EventType.WORK_FAILED):
+    if kind in (EventType.VARIANTS_ADDED, EventType.VISIBILITY_CHANGED, EventType.WORK_FAILED):
         work = work or image.works[-1]
         run = work.run
     details: dict[str, Any] = {}
@@ -183,7 +197,13 @@ def _event(
     elif kind in (EventType.DONE, EventType.VARIANTS_ADDED) and end is None and not image.is_deleted:
         # guard: works-event-names-own-variants
         made = [variant for variant in image.variants if not image.works or run_of_key(variant.key) == run]
-        details = {"variants": [_variant(image, variant) for variant in made]}
+        details = {"variants": _variants(image, made, edge), **_picture(image, edge)}
+    elif work is not None and kind is EventType.VISIBILITY_CHANGED and not image.is_deleted:
+        details = {
+            "visibility": work.visibility,
+            "variants": _variants(image, image.variants, edge),
+            **_picture(image, edge),
+        }
     elif kind in (EventType.FAILED, EventType.EXPIRED) and end is None and image.error is not None:
         details = {"error": {"code": image.error.code, "message": image.error.message}}
     elif work is not None and work.error is not None:
@@ -211,15 +231,29 @@ def _event(
     )
 
 
-def _variant(image: Image, variant: Variant) -> dict[str, Any]:
-    return {
-        "name": variant.name,
-        "width": variant.width,
-        "height": variant.height,
-        "format": variant.format,
-        "bytes": variant.size_bytes,
-        "url": variant_path(image.image_id, variant.name),
-    }
+def _picture(image: Image, edge: EdgeUrls) -> dict[str, Any]:
+    """What a website shows of a public image; nothing of others."""
+    picture = picture_of(image, edge)
+    if picture is None:
+        return {}
+    names = ("url", "width", "height", "srcset")
+    shown = {name: getattr(picture, name) for name in names}
+    return {"picture": shown, "placeholder": image.placeholder}
+
+
+def _variants(image: Image, variants: Iterable[Variant], edge: EdgeUrls) -> list[dict[str, Any]]:
+    urls = urls_of(image, edge)
+    return [
+        {
+            "name": variant.name,
+            "width": variant.width,
+            "height": variant.height,
+            "format": variant.format,
+            "bytes": variant.size_bytes,
+            "url": urls.get(variant.name) or variant_path(image.image_id, variant.name),
+        }
+        for variant in variants
+    ]
 
 
 def body_of(event: PublishedEvent, *, source: str) -> str:

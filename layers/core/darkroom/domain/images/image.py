@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from darkroom.domain.images.visibility import Visibility
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.message import Message
+from darkroom.domain.kernel.visibility import Visibility
 
 if TYPE_CHECKING:
     from darkroom.domain.recipes.recipes import Recipe
@@ -132,20 +132,22 @@ class Attempt:
 
 
 class WorkKind(StrEnum):
-    """What work beside a finished image makes: all of its variants again, or some more."""
+    """What work beside a finished image makes: all of its variants again, some more, or another visibility."""
 
     REDO = "redo"
     VARIANTS = "variants"
+    VISIBILITY = "visibility"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
     """Work beside an image that is `done`: what one run is for, whose end leaves the image `done`.
 
-    `beside` is the run that made the image what it is meanwhile. `recipe` has the variants to make, None for a redo and
-    once they are made; `key` and `fingerprint` tell a repetition of the request. `ended_at` is None while the work is
-    under way; `error` says why it `failed`. `version` is the row's after the write that ended it, as soon as other work
-    follows; until then the row has it as `work_version`.
+    `beside` is the run that made the image what it is meanwhile. `recipe` has the variants to make, None for other work
+    and once they are made, and `visibility` is the one to get, if that is the work; `key` and `fingerprint` tell a
+    repetition of the request. `ended_at` is None while the work is under way; `error` says why it `failed`. `version`
+    is the row's after the write that ended it, as soon as other work follows; until then the row has it as
+    `work_version`.
     """
 
     run: int
@@ -153,6 +155,7 @@ class Work:
     beside: int
     requested_at: Milliseconds
     recipe: Recipe | None = None
+    visibility: Visibility | None = None
     key: str | None = None
     fingerprint: str | None = None
     ended_at: Milliseconds | None = None
@@ -205,8 +208,8 @@ class Image:
     else is not in TOMBSTONE_FIELDS is empty. `leftovers` names its objects until they are removed for the first time,
     None if they must be listed. The table deletes it by itself at `forget_at`, in seconds because DynamoDB's TTL
     requires them. `upload_token` is the id of the token that the image was uploaded with. `visibilities` are those that
-    it has had, the present one last, without `private` at the front; `viewer_seconds` is how long whoever fetches a
-    variant from the edge may keep it, None for as long as the deployment says.
+    it has had or is about to get, the present one last; none if it was never anything but private. `viewer_seconds` is
+    how long whoever fetches a variant from the edge may keep it, None for as long as the deployment says.
     """
 
     image_id: str

@@ -11,6 +11,7 @@ from darkroom.domain.images.image import Image, Status, has_expired
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.kernel.ids import is_idempotency_key
 from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.visibility import Visibility, visibility_named
 from darkroom.domain.recipes.presets import DEFAULT_PRESET, preset_named
 from darkroom.domain.recipes.recipes import Recipe
 from darkroom.domain.recipes.written_recipes import recipe_from_json
@@ -23,8 +24,9 @@ ON_DUPLICATE = ("reuse",)
 @dataclass(frozen=True, kw_only=True)
 class Order:
     """What to make and when: a recipe, its preset (if any), and how the client asked for it. `notify` is the only
-    endpoint that is to hear of it; None if all may. `annotations` are the client's own words on the image. With
-    `reuses` an image that is there may be the answer."""
+    endpoint that is to hear of it; None if all may. `annotations` are the client's own words on the image, and
+    `visibility` whom the edge serves it to, None for whom its tenant usually wants. With `reuses` an image that is
+    there may be the answer."""
 
     recipe: Recipe
     preset: str | None
@@ -32,13 +34,16 @@ class Order:
     notify: str | None = None
     timetable: Timetable = AT_ONCE
     annotations: Annotations = NO_ANNOTATIONS
+    visibility: Visibility | None = None
     reuses: bool = False
 
     @property
     def request_signature(self) -> str:
         """All that two requests under one key must have in common, besides the photo."""
+        # guard: visibility-in-fingerprint
+        visibility = "" if self.visibility is None else f"\0visibility:{self.visibility}"
         # guard: annotations-in-fingerprint
-        return f"{self.asked_for}{self.timetable.asked_for}{self.annotations.asked_for}"
+        return f"{self.asked_for}{self.timetable.asked_for}{self.annotations.asked_for}{visibility}"
 
 
 def order_of(
@@ -50,13 +55,14 @@ def order_of(
     on_duplicate: str | None = None,
     timetable: Timetable = AT_ONCE,
     annotations: Annotations = NO_ANNOTATIONS,
+    visibility: str | None = None,
 ) -> Order:
     """The order that a request's parameters make: `variants` are names of the preset's variants, comma-separated;
     `recipe` is the client's own recipe, in JSON, instead of a preset; `notify` is an endpoint's id, which the operation
     looks up.
 
     Raises Rejected (`conflicting_parameters`, `unknown_preset`, `unknown_variants`, `invalid_recipe`,
-    `unknown_on_duplicate`).
+    `unknown_on_duplicate`, `unknown_visibility`).
     """
     if on_duplicate is not None and on_duplicate not in ON_DUPLICATE:
         raise Rejected("unknown_on_duplicate", f"on_duplicate is {', '.join(ON_DUPLICATE)}, or left out.")
@@ -65,6 +71,7 @@ def order_of(
         timetable=timetable,
         reuses=on_duplicate is not None,
         annotations=annotations,
+        visibility=None if visibility is None else visibility_named(visibility),
     )
     if notify is None:
         return order
@@ -142,14 +149,22 @@ def key_reused() -> Rejected:
     """The refusal of a key that was used for something else."""
     return Rejected(
         "idempotency_key_reused",
-        "This Idempotency-Key was used with another photo, preset, recipe, time, notify, reference, tags or metadata, "
-        "or in another kind of request. Use a new key for a new upload.",
+        "This Idempotency-Key was used with another photo, preset, recipe, time, notify, reference, tags, metadata or "
+        "visibility, or in another kind of request. Use a new key for a new upload.",
     )
 
 
 def no_imports() -> Rejected:
     """The refusal of a URL in a stack that fetches nothing."""
     return Rejected("part_not_deployed", "This stack does not fetch images. Post the photo itself.")
+
+
+def no_delivery() -> Rejected:
+    """The refusal of an image that is not private, in a stack without an edge."""
+    return Rejected(
+        "part_not_deployed",
+        "This stack delivers no images by CloudFront. Leave visibility out, and fetch variants with your credential.",
+    )
 
 
 def no_webhooks() -> Rejected:

@@ -20,12 +20,12 @@ from darkroom.domain.images.image import (
     Variant,
     WorkKind,
 )
-from darkroom.domain.images.visibility import Visibility
 from darkroom.domain.images.works import end_of_work, works_with
 from darkroom.domain.kernel.errors import EXPIRED, FETCH_FAILED, INTERNAL, NEVER_UPLOADED, WORKER_LOST
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.retry import MAX_ATTEMPTS
+from darkroom.domain.kernel.visibility import Visibility, with_prospect
 
 if TYPE_CHECKING:
     from darkroom.domain.recipes.recipes import Recipe
@@ -116,6 +116,7 @@ def begin_work(
     now: Milliseconds,
     recipe: Recipe | None = None,
     overlays: dict[str, Source] | None = None,
+    visibility: Visibility | None = None,
     key: str | None = None,
     fingerprint: str | None = None,
 ) -> Image:
@@ -129,7 +130,10 @@ def begin_work(
     return next_run(
         image,
         now=now,
-        works=works_with(image, kind, now=now, recipe=recipe, key=key, fingerprint=fingerprint),
+        works=works_with(image, kind, now=now, recipe=recipe, visibility=visibility, key=key, fingerprint=fingerprint),
+        # Before the first object is put there: whoever deletes the image finds it.
+        # guard: visibility-prospect-in-row
+        visibilities=image.visibilities if visibility is None else with_prospect(image.visibilities, visibility),
         overlays={**(image.overlays or {}), **(overlays or {})} or None,  # guard: works-overlays-pinned
         expires_at=None,  # guard: redo-clears-expiry
     )
@@ -323,6 +327,11 @@ def complete(
         error=None,
         attempts=ended_attempts(image, now, None),
     )
+
+
+def end_change(image: Image, *, now: Milliseconds) -> Image:
+    """The claimed image whose variants were moved: `done`, as it was."""
+    return transition(image, Status.DONE, completed_at=now, attempts=ended_attempts(image, now, None))
 
 
 def reject(image: Image, *, code: str, message: str, now: Milliseconds) -> Image:

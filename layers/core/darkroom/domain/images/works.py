@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from darkroom.domain.images.image import Image, RunEnd, Status, Work, WorkKind
-from darkroom.domain.images.visibility import folder_of
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.visibility import Visibility, folder_of, moved_key, with_present
 from darkroom.domain.recipes.recipes import MAX_WORK_PIXELS, Recipe
 
 if TYPE_CHECKING:
@@ -85,10 +85,11 @@ def together(recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
 
 
 def names_of_work(image: Image, work: Work) -> list[str]:
-    """The names of the variants that the image's work makes, or of those that it has made and nothing has replaced."""
+    """The names of the variants that the image's work makes or moves, or of those that it has made and nothing has
+    replaced."""
     if work.recipe is not None:
         return list(work.recipe.made_names)
-    if work.ended_at is None or work.failed:
+    if work.ended_at is None or work.failed or work.kind is WorkKind.VISIBILITY:
         return [variant.name for variant in image.variants]
     return [variant.name for variant in image.variants if run_of_key(variant.key) == work.run]
 
@@ -121,6 +122,7 @@ def works_with(
     *,
     now: Milliseconds,
     recipe: Recipe | None = None,
+    visibility: Visibility | None = None,
     key: str | None = None,
     fingerprint: str | None = None,
 ) -> tuple[Work, ...]:
@@ -131,6 +133,7 @@ def works_with(
         beside=image.outcome_run,
         requested_at=now,
         recipe=recipe,
+        visibility=visibility,
         key=key,
         fingerprint=fingerprint,
     )
@@ -138,6 +141,19 @@ def works_with(
     if earlier and earlier[-1].version is None and earlier[-1].ended_at is not None:
         earlier = (*earlier[:-1], replace(earlier[-1], recipe=None, version=image.work_version))
     return (*earlier, work)[-REMEMBERED_ENDS:]
+
+
+def has_visibility(image: Image, wanted: Visibility) -> bool:
+    """Whether an image has that visibility, and no work that was to make it so has left something behind."""
+    changes = [work for work in image.works if work.kind is WorkKind.VISIBILITY]
+    # guard: visibility-failed-change-again
+    return image.visibility is wanted and not (changes and changes[-1].failed)
+
+
+def moved(image: Image, visibility: Visibility) -> Image:
+    """The image with that visibility, and its variants where they lie for it."""
+    variants = tuple(replace(variant, key=moved_key(variant.key, visibility)) for variant in image.variants)
+    return replace(image, variants=variants, visibilities=with_present(image.visibilities, visibility))
 
 
 def requested_before(image: Image, key: str) -> Work | None:
@@ -162,6 +178,8 @@ def end_of_work(image: Image, work: Work, status: Status, changes: dict[str, Any
             "notices": tuple(dict.fromkeys((*image.notices, *changes["notices"]))),
             "added": _added(image, recipe),
         }
+    elif work.kind is WorkKind.VISIBILITY:  # what it moves is written before it ends
+        kept = {"attempts": changes["attempts"]}
     else:
         remade = _replaced(image.variants, changes["variants"])
         kept = {**changes, "variants": remade, "completed_version": version, "earlier_ends": with_its_end(image)}

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.visibility import Visibility
 
 TENANT_ID_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._:|@-]{0,127}"
 """1 to 128 letters, digits and `. _ : | @ -`, a letter or digit first: the form of identity providers' subjects, and
@@ -103,7 +104,8 @@ class TenantState(StrEnum):
 @dataclass(frozen=True, kw_only=True)
 class Tenant:
     """One tenant's row. `requests_per_second` and `burst`, `max_stored_bytes` and `max_images` are None if its tier's
-    apply."""
+    apply, `visibility` if its images are private unless an order says otherwise; `viewer_seconds` is how long viewers
+    may keep its pictures, None for as long as the deployment says."""
 
     tenant_id: str
     tier: Tier
@@ -113,6 +115,8 @@ class Tenant:
     burst: int | None = None
     max_stored_bytes: int | None = None
     max_images: int | None = None
+    visibility: Visibility | None = None
+    viewer_seconds: int | None = None
 
     @property
     def allowance(self) -> Allowance:
@@ -136,8 +140,9 @@ class Tenant:
 class Caller:
     """Who sent a request, by its credential alone; `key_id` names the API key, if it was one, and `scopes` is what that
     key may be used for, None for everything. `allowance` is None, and there is no quota, if no credential tells tenants
-    apart: then there is nobody to be fair to. `upload_token` is the payload of an upload token that was made with the
-    key: what it allows, and nothing of what the key does (domain/tenants/upload_tokens.py reads it)."""
+    apart: then there is nobody to be fair to. `visibility` and `viewer_seconds` are those of its images unless an order
+    says otherwise. `upload_token` is the payload of an upload token that was made with the key: what it allows, and
+    nothing of what the key does (domain/tenants/upload_tokens.py reads it)."""
 
     tenant_id: str
     tier: Tier
@@ -145,6 +150,8 @@ class Caller:
     quota: Quota = NO_QUOTA
     key_id: str | None = None
     scopes: frozenset[str] | None = None
+    visibility: Visibility = Visibility.PRIVATE
+    viewer_seconds: int | None = None
     upload_token: str | None = None
 
 
@@ -174,6 +181,8 @@ def context_of(caller: Caller) -> dict[str, Any]:
         "max_stored_bytes": str(caller.quota.stored_bytes),
         "max_images": str(caller.quota.images),
         "scopes": EVERY_SCOPE if caller.scopes is None else " ".join(sorted(caller.scopes)),
+        **({} if caller.visibility is Visibility.PRIVATE else {"visibility": caller.visibility.value}),
+        **({} if caller.viewer_seconds is None else {"viewer_seconds": str(caller.viewer_seconds)}),
         **({} if caller.upload_token is None else {"upload_token": caller.upload_token}),
     }
 
@@ -181,7 +190,7 @@ def context_of(caller: Caller) -> dict[str, Any]:
 def caller_from(context: Mapping[str, Any]) -> Caller:
     """The caller that `context_of` wrote. Raises KeyError and ValueError for anything else: a bug."""
     # For a minute after an update, the gateway still passes on what an authorizer without scopes or quotas has said.
-    scopes = context.get("scopes", EVERY_SCOPE)
+    scopes, viewer_seconds = context.get("scopes", EVERY_SCOPE), context.get("viewer_seconds")
     return Caller(
         tenant_id=context["tenant_id"],
         tier=tier_named(context["tier"]),
@@ -192,5 +201,7 @@ def caller_from(context: Mapping[str, Any]) -> Caller:
         ),
         key_id=context["key_id"],
         scopes=None if scopes == EVERY_SCOPE else frozenset(scopes.split()),
+        visibility=Visibility(context.get("visibility", Visibility.PRIVATE)),
+        viewer_seconds=None if viewer_seconds is None else int(viewer_seconds),
         upload_token=context.get("upload_token"),
     )

@@ -7,28 +7,31 @@ from typing import Any
 
 from darkroom.domain.events.event import EventType, PublishedEvent, event_of_image, events_of_image
 from darkroom.domain.images.image import Image
+from darkroom.domain.images.pictures import NO_EDGE, EdgeUrls
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 from darkroom.domain.kernel.paths import deliveries_path, webhook_path
 from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint
 
 
-def event_of(before: Image | Endpoint | None, after: Image | Endpoint | None) -> PublishedEvent | None:
+def event_of(
+    before: Image | Endpoint | None, after: Image | Endpoint | None, edge: EdgeUrls = NO_EDGE
+) -> PublishedEvent | None:
     """What one write of a row has to tell: at most one event, most writes none. `before` is None for a new row, `after`
-    for one that is gone."""
+    for one that is gone; `edge` is where public images are."""
     match before, after:
         case Image() | None, Image():
-            return event_of_image(before, after)
+            return event_of_image(before, after, edge)
         case Endpoint(), Endpoint():
             return _event_of_endpoint(before, after)
         case _:
             return None
 
 
-def events_of(row: Image | Endpoint) -> Iterator[PublishedEvent]:
+def events_of(row: Image | Endpoint, edge: EdgeUrls = NO_EDGE) -> Iterator[PublishedEvent]:
     """All events that the row still tells, oldest first, with the ids that they were first published with: an
     endpoint's of the time since it was enabled or recovered, an image's as `events_of_image` says."""
     if isinstance(row, Image):
-        yield from events_of_image(row)
+        yield from events_of_image(row, edge)
     else:
         yield from (event for event in (_failing(row), _disabled(row)) if event is not None)
 

@@ -10,12 +10,14 @@ from pydantic import Field
 
 from darkroom.domain.images.image import UNKNOWN_SOURCE, Failure, Image, Status, Variant, WorkKind
 from darkroom.domain.images.listing import LISTED_STATUSES, thumb_of
+from darkroom.domain.images.pictures import NO_EDGE, EdgeUrls, picture_of, urls_of
 from darkroom.domain.images.works import names_of_work
 from darkroom.domain.kernel.endpoint_ids import ENDPOINT_ID_PATTERN
 from darkroom.domain.kernel.ids import IMAGE_ID_PATTERN
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.paths import image_path, status_path, variant_path
+from darkroom.domain.kernel.visibility import Visibility
 from darkroom.domain.recipes.recipes import POINT_STEPS
 from darkroom.ports.uploads import UploadForm
 
@@ -56,14 +58,24 @@ class VariantDocument(_VariantFacts):
 
     url: Annotated[
         str,
-        Field(json_schema_extra={"format": "uri"}, description="Anyone can fetch the variant there for 15 minutes."),
+        Field(
+            json_schema_extra={"format": "uri"},
+            description="Anyone can fetch the variant there: of a public image always, of others for 15 minutes.",
+        ),
     ]
 
 
 class ListedVariantDocument(_VariantFacts):
     """One finished output, with the route to it."""
 
-    url: Annotated[Path, Field(description="Redirects to the variant; relative to the API's root.")]
+    url: Annotated[
+        str,
+        Field(
+            pattern="^(/|https?://)",
+            description="Of a public image, as in its status; of others the path, from the API's root, that redirects "
+            "to the variant.",
+        ),
+    ]
 
 
 class PlaceholderDocument(TypedDict):
@@ -71,6 +83,19 @@ class PlaceholderDocument(TypedDict):
 
     thumbhash: Annotated[str, Field(description="Base64 (https://evanw.github.io/thumbhash/).")]
     color: Annotated[str, Field(pattern="^#[0-9a-f]{6}$")]
+
+
+class PictureDocument(TypedDict):
+    """What a website shows: `<img src="url" srcset="srcset" width="width" height="height">`."""
+
+    url: Annotated[
+        str,
+        Field(json_schema_extra={"format": "uri"}, description="The widest variant that every browser shows."),
+    ]
+    width: Annotated[int, Field(ge=1)]
+    height: Annotated[int, Field(ge=1)]
+    srcset: Annotated[str, Field(description="It and the smaller ones of the same format and crop.")]
+    expires_at: Annotated[Instant | None, Field(description="When a signed image's URLs end; null for never.")]
 
 
 class AttentionDocument(TypedDict):
@@ -138,6 +163,11 @@ class _ImageFacts(TypedDict):
     ]
     progress: ProgressDocument
     placeholder: PlaceholderDocument | None
+    visibility: Annotated[str, Field(json_schema_extra={"enum": list(Visibility)})]
+    picture: Annotated[
+        PictureDocument | None,
+        Field(description="null for a private image, and until it is done; lists have none of signed ones."),
+    ]
     attention: Annotated[
         AttentionDocument | None,
         Field(description="null until the image is done, and if no variant has the gravity `attention`."),
@@ -233,10 +263,15 @@ class PageDocument(TypedDict):
 
 
 def status_document(
-    image: Image, url_of: Callable[[Variant], str], estimated_seconds: int | None = None
+    image: Image,
+    url_of: Callable[[Variant], str],
+    estimated_seconds: int | None = None,
+    *,
+    edge: EdgeUrls = NO_EDGE,
 ) -> StatusDocument:
-    """Returns the document of `image`; `url_of` gives the address of a finished variant."""
+    """Returns the document of `image`; `url_of` gives the address of a finished variant that has none at the edge."""
     total = len(image.variants) if image.works else 0 if image.recipe is None else len(image.recipe.made_names)
+    urls = urls_of(image, edge)
     return {
         "id": image.image_id,
         "status": image.outcome.value,
@@ -259,13 +294,15 @@ def status_document(
                 "format": variant.format,
                 "bytes": variant.size_bytes,
                 "sha256": variant.sha256,
-                "url": url_of(variant),
+                "url": urls.get(variant.name) or url_of(variant),
             }
             for variant in image.variants
         ],
         "placeholder": None
         if image.placeholder is None
         else {"thumbhash": image.placeholder["thumbhash"], "color": image.placeholder["color"]},
+        "visibility": image.visibility.value,
+        "picture": _picture_document(image, edge),
         "attention": None
         if image.attention is None
         else {"x": image.attention["x"] / POINT_STEPS, "y": image.attention["y"] / POINT_STEPS},
@@ -276,6 +313,19 @@ def status_document(
         "metadata": None if image.metadata is None else json.loads(image.metadata),
         "work": _work_document(image),
         "links": {"self": image_path(image.image_id), "status": status_path(image.image_id)},
+    }
+
+
+def _picture_document(image: Image, edge: EdgeUrls) -> PictureDocument | None:
+    picture = picture_of(image, edge)
+    if picture is None:
+        return None
+    return {
+        "url": picture.url,
+        "width": picture.width,
+        "height": picture.height,
+        "srcset": picture.srcset,
+        "expires_at": rfc3339(picture.expires_at),
     }
 
 
@@ -302,26 +352,41 @@ def _work_document(image: Image) -> WorkDocument | None:
 
 
 def listed_document(
-    image: Image, estimated_seconds: int | None = None, *, thumb_url_of: Callable[[Variant], str] | None = None
+    image: Image,
+    estimated_seconds: int | None = None,
+    *,
+    thumb_url_of: Callable[[Variant], str] | None = None,
+    edge: EdgeUrls = NO_EDGE,
 ) -> ListedDocument:
     """Returns the document of `image` in a list. A page of presigned addresses would cost more than its images, since
     each takes half a millisecond to sign: with `thumb_url_of` there is one per image."""
     thumb = None if thumb_url_of is None else thumb_of(image)
     return {
-        **status_document(image, lambda variant: variant_path(image.image_id, variant.name), estimated_seconds),
+        **status_document(
+            image, lambda variant: variant_path(image.image_id, variant.name), estimated_seconds, edge=edge
+        ),
         "thumb": None
         if thumb is None or thumb_url_of is None
-        else {"name": thumb.name, "width": thumb.width, "height": thumb.height, "url": thumb_url_of(thumb)},
+        else {
+            "name": thumb.name,
+            "width": thumb.width,
+            "height": thumb.height,
+            "url": urls_of(image, edge).get(thumb.name) or thumb_url_of(thumb),
+        },
     }
 
 
 def image_document(
-    image: Image, url_of: Callable[[Variant], str], estimated_seconds: int | None = None
+    image: Image,
+    url_of: Callable[[Variant], str],
+    estimated_seconds: int | None = None,
+    *,
+    edge: EdgeUrls = NO_EDGE,
 ) -> ImageDocument:
     """Returns the same with the facts of the original."""
     source = image.source
     return {
-        **status_document(image, url_of, estimated_seconds),
+        **status_document(image, url_of, estimated_seconds, edge=edge),
         "source": None
         if source == UNKNOWN_SOURCE  # guard: status-unfetched-source
         else {
@@ -335,12 +400,14 @@ def image_document(
     }
 
 
-def upload_document(image: Image, form: UploadForm | None, url_of: Callable[[Variant], str]) -> UploadDocument:
+def upload_document(
+    image: Image, form: UploadForm | None, url_of: Callable[[Variant], str], *, edge: EdgeUrls = NO_EDGE
+) -> UploadDocument:
     """Returns the same with the form for sending the image's bytes, while they are awaited."""
     upload: FormDocument | None = None
     if form is not None:
         upload = {"url": form.url, "fields": dict(form.fields), "expires_at": rfc3339(form.expires_at)}
-    return {**status_document(image, url_of), "upload": upload}
+    return {**status_document(image, url_of, edge=edge), "upload": upload}
 
 
 def retry_after_seconds(image: Image, now: Milliseconds) -> int | None:

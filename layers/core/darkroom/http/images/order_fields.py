@@ -17,6 +17,7 @@ from darkroom.domain.images.annotations import (
 )
 from darkroom.domain.images.order import ON_DUPLICATE
 from darkroom.domain.kernel.sizes import limit_in_words
+from darkroom.domain.kernel.visibility import Visibility
 from darkroom.domain.recipes.presets import PRESETS
 from darkroom.domain.schedules.schedule import MAX_DELAY_SECONDS
 from darkroom.http.kernel.route import Parameter, one_of
@@ -60,6 +61,13 @@ Metadata = Annotated[
 
 PresetName: Any = one_of(PRESETS)
 OnDuplicate: Any = one_of(ON_DUPLICATE)
+VisibilityName: Any = Annotated[
+    one_of(Visibility),
+    Field(
+        description="Whom the edge serves the image to: nobody, everybody, or who has a URL of its status document. "
+        "Without it, whom the tenant usually wants; private unless the operator was told otherwise."
+    ),
+]
 PresetVariants: Any = some_of(spec.name for preset in PRESETS.values() for spec in preset.variants)
 
 
@@ -88,6 +96,7 @@ OF_EVERY_ORDER = (
     "invalid_reference",
     "invalid_tags",
     "invalid_metadata",
+    "unknown_visibility",
     "quota_exceeded",
     "invalid_idempotency_key",
     "idempotency_key_reused",

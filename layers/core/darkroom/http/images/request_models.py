@@ -21,6 +21,7 @@ from darkroom.http.images.order_fields import (
     PresetVariants,
     Reference,
     Tags,
+    VisibilityName,
     WrittenDuration,
     WrittenInstant,
 )
@@ -71,6 +72,7 @@ class OrderFields(TypedDict):
     reference: NotRequired[Reference | None]
     tags: NotRequired[Tags | None]
     metadata: NotRequired[Metadata | None]
+    visibility: NotRequired[VisibilityName | None]
 
 
 class RequestReader[Request]:
@@ -119,6 +121,7 @@ def order_in(parameters: Mapping[str, Any]) -> Order:
         on_duplicate=parameters.get("on_duplicate"),
         timetable=read_timetable(**{name: parameters.get(name) for name in ("process_at", "delay", "expires_at")}),
         annotations=_annotations_in(parameters),
+        visibility=parameters.get("visibility"),
     )
 
 

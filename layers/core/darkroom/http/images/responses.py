@@ -5,6 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+from darkroom.domain.images.pictures import NO_EDGE, EdgeUrls
 from darkroom.domain.kernel.paths import status_path
 from darkroom.http.images.documents import (
     RETRY_AFTER_SECONDS,
@@ -44,14 +45,15 @@ def image_response(
     if_none_match: str | None,
     now: Milliseconds,
     estimated_seconds: int | None = None,
+    edge: Callable[[], EdgeUrls] = lambda: NO_EDGE,
 ) -> Response:
     """The image in its current state, with the facts of its original if `with_source`; without a document if the
-    client's copy is current."""
+    client's copy is current, and then nothing is signed, by `edge` neither."""
     headers = _revalidated(entity_tag(image, now, estimated_seconds), retry_after_seconds(image, now))
     if matches_entity_tag(if_none_match, headers["ETag"]):
         return Response(status_code=HTTPStatus.NOT_MODIFIED.value, headers=dict(headers))
     document_of = image_document if with_source else status_document
-    return json_response(HTTPStatus.OK, document_of(image, url_of, estimated_seconds), headers)
+    return json_response(HTTPStatus.OK, document_of(image, url_of, estimated_seconds, edge=edge()), headers)
 
 
 def page_response(
@@ -61,6 +63,7 @@ def page_response(
     thumb_url_of: Callable[[Variant], str] | None,
     if_none_match: str | None,
     now: Milliseconds,
+    edge: EdgeUrls = NO_EDGE,
 ) -> Response:
     """A page of the list, whose images have a `thumb` with `thumb_url_of`; without a document if the client's copy is
     current, and then nothing is signed."""
@@ -70,7 +73,7 @@ def page_response(
     headers = _revalidated(page_tag(entries, following, now), min(pauses, default=None))
     if matches_entity_tag(if_none_match, headers["ETag"]):
         return Response(status_code=HTTPStatus.NOT_MODIFIED.value, headers=dict(headers))
-    images = [listed_document(image, estimate, thumb_url_of=thumb_url_of) for image, estimate in entries]
+    images = [listed_document(image, estimate, thumb_url_of=thumb_url_of, edge=edge) for image, estimate in entries]
     return json_response(HTTPStatus.OK, {"images": images, "next": following}, headers)
 
 

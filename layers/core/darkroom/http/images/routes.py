@@ -23,11 +23,13 @@ from darkroom.http.images.order_fields import (
     Reference,
     Tag,
     TagsInQuery,
+    VisibilityName,
     WrittenDuration,
     WrittenInstant,
     some_of,
 )
 from darkroom.http.kernel.headers import (
+    EDGE_UNTIL,
     ENTITY_TAG,
     EXAMPLE_ID,
     EXAMPLE_WEBHOOK_ID,
@@ -173,6 +175,14 @@ POST_IMAGE = Route(
             media_type="application/json",
             description="The client's own JSON object, which status documents give back.",
             example={"shot_by": "Ada", "shelf": 17},
+        ),
+        Parameter(
+            name="visibility",
+            place="query",
+            kind=VisibilityName,
+            description="Whom the edge serves the image to: `private`, nobody; `public`, everybody, at permanent URLs; "
+            "`signed`, who has a URL of its status document. Without it, whom the tenant usually wants.",
+            example="public",
         ),
         IDEMPOTENCY_KEY,
     ),
@@ -351,7 +361,7 @@ DELETE_IMAGE = Route(
         "Idempotency-Key is answered 410. A repetition of this request answers 204 again."
     ),
     parameters=(ID,),
-    answers=(RouteAnswer(status=HTTPStatus.NO_CONTENT, description="Deleted."),),
+    answers=(RouteAnswer(status=HTTPStatus.NO_CONTENT, description="Deleted.", headers=(EDGE_UNTIL,)),),
     problems=("unknown_image", "unknown_path", "too_many_requests", "unavailable"),
     is_rate_limited=True,
 )

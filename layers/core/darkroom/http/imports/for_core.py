@@ -55,6 +55,8 @@ class PhotosByUrl:
                 tenant_id=caller.tenant_id,
                 tier=caller.tier,
                 quota=caller.quota,
+                visibility=caller.visibility,
+                viewer_seconds=caller.viewer_seconds,
                 correlation_id=correlation_id_of(app),
                 idempotency_key=idempotency_key_of(app),
             ),

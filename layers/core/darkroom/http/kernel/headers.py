@@ -79,6 +79,15 @@ REPLAYED = Header(
     always=False,
 )
 
+EDGE_UNTIL = Header(
+    "Darkroom-Edge-Until",
+    Annotated[str, Field(json_schema_extra={"format": "date-time"})],
+    "Until when the edge may still serve variants of an image that was not private; browsers may keep what they have "
+    "for as long as its Cache-Control says.",
+    "2026-11-21T10:00:00.000Z",
+    always=False,
+)
+
 WWW_AUTHENTICATE = Header(
     "WWW-Authenticate",
     Annotated[str, Field(pattern='^Bearer error="insufficient_scope", scope="[a-z:]+"$')],

@@ -135,6 +135,12 @@ _TABLE = (
         example="on_duplicate is reuse, or left out.",
     ),
     ProblemType(
+        code="unknown_visibility",
+        status=HTTPStatus.BAD_REQUEST,
+        title="Unknown visibility",
+        example="visibility is private, public, signed, or left out.",
+    ),
+    ProblemType(
         code="invalid_reference",
         status=HTTPStatus.BAD_REQUEST,
         title="Invalid reference",

@@ -18,7 +18,7 @@ from darkroom.domain.tenants.upload_tokens import (
     UploadToken,
 )
 from darkroom.http.images.documents import Instant
-from darkroom.http.images.order_fields import Metadata, PresetName, Reference, Tags, WrittenDuration
+from darkroom.http.images.order_fields import Metadata, PresetName, Reference, Tags, VisibilityName, WrittenDuration
 from darkroom.http.images.request_models import NOTIFY, RECIPE, STRICT, VARIANTS, RequestReader, order_in
 from darkroom.http.kernel.timetables import read_duration
 from darkroom.http.uploads.announcements import MAX_ANNOUNCED_BYTES
@@ -42,6 +42,7 @@ class TokenOrder(TypedDict):
     reference: NotRequired[Reference | None]
     tags: NotRequired[Tags | None]
     metadata: NotRequired[Metadata | None]
+    visibility: NotRequired[VisibilityName | None]
 
 
 class TokenRequest(TokenOrder):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from darkroom.domain.events.event import PublishedEvent
+from darkroom.domain.images.pictures import NO_EDGE, EdgeUrls
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.webhooks.row_events import event_of, is_notice
 from darkroom.ports.events import RowChange, Topic, Unpublished
@@ -14,11 +15,13 @@ from darkroom.ports.events import RowChange, Topic, Unpublished
 
 @dataclass(frozen=True, kw_only=True)
 class PublishEventsPorts:
-    """What publishing needs; `notices` is the operator's topic, None if there is none."""
+    """What publishing needs; `notices` is the operator's topic, None if there is none, and `edge` is where public
+    images are."""
 
     topic: Topic
     unpublished: Unpublished
     notices: Topic | None = None
+    edge: EdgeUrls = NO_EDGE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +53,7 @@ def publish_events(ports: PublishEventsPorts, changes: Sequence[RowChange]) -> P
     events: dict[int, PublishedEvent] = {}
     for place, change in enumerate(changes):
         try:
-            event = event_of(change.before, change.after)
+            event = event_of(change.before, change.after, ports.edge)
         # guard: isolated-stream-write-bug
         except Exception as bug:  # of this write alone: no other waits for it
             to_set_aside[place] = f"{type(bug).__name__}: {bug}"

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from darkroom.domain.images.image import Image, Source
-from darkroom.domain.images.order import Order, check_idempotency_key, check_reuse, is_there, unknown_notify
+from darkroom.domain.images.order import (
+    Order,
+    check_idempotency_key,
+    check_reuse,
+    is_there,
+    no_delivery,
+    unknown_notify,
+)
 from darkroom.domain.images.transitions import accept
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.kernel.ids import image_id_for_key, image_id_from_bits, image_ids_for_photo
@@ -13,6 +20,7 @@ from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import lane_for
 from darkroom.domain.kernel.sizes import excess_in_words
 from darkroom.domain.kernel.tenants import NO_QUOTA, Quota, Tier
+from darkroom.domain.kernel.visibility import Visibility
 from darkroom.domain.schedules.schedule import Appointment, appoint
 from darkroom.domain.tenants.upload_tokens import UploadToken
 from darkroom.operations.images.load_shedder import LoadShedder
@@ -26,19 +34,23 @@ from darkroom.ports.tenants import UploadTokenUses
 @dataclass(frozen=True, kw_only=True)
 class ImageRequest:
     """Who asks for an image, by which request and key. The tenant's tier decides the lane, and its quota how much it
-    may store; `upload_token` is the token of a browser that asks, None for who has a credential of the tenant's."""
+    may store; `visibility` and `viewer_seconds` are those of its images unless an order says otherwise. `upload_token`
+    is the token of a browser that asks, None for who has a credential of the tenant's."""
 
     tenant_id: str
     correlation_id: str
     tier: Tier = Tier.FREE
     quota: Quota = NO_QUOTA
+    visibility: Visibility = Visibility.PRIVATE
+    viewer_seconds: int | None = None
     idempotency_key: str | None = None
     upload_token: UploadToken | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOrderPorts:
-    """What checking an order needs; an operation that takes orders adds its own ports."""
+    """What checking an order needs; an operation that takes orders adds its own ports. `delivers` is whether the stack
+    has an edge."""
 
     images: Images
     has_recipient: HasRecipient = no_recipient
@@ -47,17 +59,20 @@ class CheckOrderPorts:
     upload_token_uses: UploadTokenUses
     clock: Clock
     randomness: Randomness
+    delivers: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedOrder:
-    """An order that may be taken `now`, into that lane, for that time; `overlays` are the originals that it needs."""
+    """An order that may be taken `now`, into that lane, for that time; `overlays` are the originals that it needs, and
+    `visibility` is what the image gets."""
 
     request: ImageRequest
     order: Order
     lane: str
     appointment: Appointment
     overlays: dict[str, Source] | None
+    visibility: Visibility
     now: Milliseconds
 
     def row(self, image_id: str, *, fingerprint: str, source: Source) -> Image:
@@ -77,6 +92,8 @@ class CheckedOrder:
             notify=self.order.notify,
             overlays=self.overlays,
             annotations=self.order.annotations,
+            visibility=self.visibility,
+            viewer_seconds=self.request.viewer_seconds,
             upload_token=None if self.request.upload_token is None else self.request.upload_token.token_id,
         )
 
@@ -130,6 +147,7 @@ def check_order(
     now, token = ports.clock(), request.upload_token
     if token is not None:
         _check_token(token, size_bytes=size_bytes, now=now)
+    visibility = _visibility_of(ports, request, order)
     appointment = appoint(order.timetable, now=now)
     # guard: webhook-notify-own-tenant
     if order.notify is not None and not ports.has_recipient(request.tenant_id, order.notify):
@@ -146,7 +164,23 @@ def check_order(
             f"This upload token has been used for as many photos as it allows: {token.count:,}. Ask the server that "
             "made it for another.",
         )
-    return CheckedOrder(request=request, order=order, lane=lane, appointment=appointment, overlays=overlays, now=now)
+    return CheckedOrder(
+        request=request,
+        order=order,
+        lane=lane,
+        appointment=appointment,
+        overlays=overlays,
+        visibility=visibility,
+        now=now,
+    )
+
+
+def _visibility_of(ports: CheckOrderPorts, request: ImageRequest, order: Order) -> Visibility:
+    """What the order says, or else what the tenant usually wants, as far as the stack can deliver."""
+    if order.visibility not in (None, Visibility.PRIVATE) and not ports.delivers:  # guard: visibility-order-needs-edge
+        raise no_delivery()
+    usual = request.visibility if ports.delivers else Visibility.PRIVATE  # guard: visibility-usual-without-edge
+    return usual if order.visibility is None else order.visibility
 
 
 def _check_token(token: UploadToken, *, size_bytes: int, now: Milliseconds) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.images.image import Image, Variant
+from darkroom.domain.images.pictures import NO_EDGE, EdgeUrls, urls_of
 from darkroom.domain.images.works import recipes_to_make
 from darkroom.domain.kernel.errors import Retryable, UnknownImage
 from darkroom.domain.kernel.ids import is_image_id
+from darkroom.domain.kernel.visibility import Visibility, visibility_of_key
 from darkroom.operations.images.estimate import Estimator
 from darkroom.operations.images.list_images import ListImagesPorts
-from darkroom.ports.images import Outputs
+from darkroom.ports.images import Outputs, UrlSigner
 from darkroom.ports.kernel import Clock
 
 
@@ -42,11 +45,13 @@ class VariantMissing(LookupError):
 
 @dataclass(frozen=True, kw_only=True)
 class ReadImagePorts(ListImagesPorts):
-    """What reading an image needs besides the ports of a list."""
+    """What reading an image needs besides the ports of a list; a stack without an edge has no `url_signer`."""
 
     outputs: Outputs
     estimator: Estimator
     clock: Clock
+    edge: EdgeUrls = NO_EDGE
+    url_signer: UrlSigner | None = None
 
 
 def read_image(ports: ReadImagePorts, image_id: str, *, tenant_id: str, upload_token: str | None = None) -> Image:
@@ -56,6 +61,16 @@ def read_image(ports: ReadImagePorts, image_id: str, *, tenant_id: str, upload_t
     if upload_token is not None and image.upload_token != upload_token:  # guard: upload-token-own-images
         raise UnknownImage
     return image
+
+
+def edge_urls(ports: ReadImagePorts, image: Image) -> EdgeUrls:
+    """The image's URLs at the edge, signed ones too: a credential, for nothing but the answer to who asks for this one
+    image. If nobody signs now, those without."""
+    is_signed = any(visibility_of_key(variant.key) is Visibility.SIGNED for variant in image.variants)
+    if ports.url_signer is not None and is_signed:
+        with bookkeeping("URLs not signed"):  # guard: signer-outage-tolerated
+            return ports.url_signer.sign(image.image_id)
+    return ports.edge
 
 
 def variant_url(ports: ReadImagePorts, image_id: str, name: str, *, tenant_id: str, for_head: bool = False) -> str:
@@ -76,7 +91,7 @@ def variant_url(ports: ReadImagePorts, image_id: str, name: str, *, tenant_id: s
     if _is_known_to_be_missing(ports, variant):  # guard: variant-missing-object-no-address
         # guard: redo-variant-not-ready
         raise VariantMissing(image, variant) if image.status.is_terminal else VariantNotReady(image)
-    return ports.outputs.url_of(variant, for_head=for_head)
+    return urls_of(image, ports.edge).get(name) or ports.outputs.url_of(variant, for_head=for_head)
 
 
 def _is_known_to_be_missing(ports: ReadImagePorts, variant: Variant) -> bool:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.images.claim import Claim, Expire, GiveUp, Lease, NothingToDo, Redriven, TooEarly, claim
-from darkroom.domain.images.image import Cause, Image, Source, Status, Variant, run_key
+from darkroom.domain.images.image import Cause, Image, Source, Variant, run_key
 from darkroom.domain.images.limits import Limits
 from darkroom.domain.images.timeline import AttemptTimeline
-from darkroom.domain.images.transitions import complete, escalate, give_up, put_back, reject
+from darkroom.domain.images.transitions import complete, end_change, escalate, give_up, put_back, reject
 from darkroom.domain.images.works import are_of_this_run, output_key, recipes_to_make
 from darkroom.domain.kernel.errors import (
     ORIGINAL_MISSING,
@@ -22,7 +22,6 @@ from darkroom.domain.kernel.errors import (
     NeedsOperator,
     Rejected,
     Retryable,
-    demand_none,
 )
 from darkroom.domain.kernel.fingerprint import calls_of, shortened
 from darkroom.domain.kernel.instants import Milliseconds
@@ -32,8 +31,9 @@ from darkroom.domain.kernel.retry import MAX_ATTEMPTS, OUTAGE, RetryPolicy, retu
 from darkroom.domain.recipes.recipes import POINT_STEPS
 from darkroom.imaging import Rendered, developing
 from darkroom.operations.images.enqueue import seconds_until
-from darkroom.ports.images import IdempotencyStore, IdempotencyUnavailable, Images, OriginalMissing, Originals, Outputs
-from darkroom.ports.kernel import AtOnce, Clock, Fenced, Jitter
+from darkroom.operations.images.move_variants import MoveVariantsPorts, move_variants, remove_withdrawn
+from darkroom.ports.images import IdempotencyStore, IdempotencyUnavailable, OriginalMissing, Originals
+from darkroom.ports.kernel import Clock, Fenced, Jitter
 
 if TYPE_CHECKING:
     from darkroom.domain.recipes.recipes import FocalPoint
@@ -60,7 +60,7 @@ RETURN_SECONDS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranscodeImagePorts:
+class TranscodeImagePorts(MoveVariantsPorts):
     """What developing needs.
 
     `require_healthy` raises Retryable while S3 or DynamoDB is known not to answer: nothing is claimed then. `limits`
@@ -68,11 +68,8 @@ class TranscodeImagePorts:
     lanes' visibility timeout.
     """
 
-    images: Images
     originals: Originals
-    outputs: Outputs
     once: IdempotencyStore
-    at_once: AtOnce
     clock: Clock
     jitter: Jitter
     require_healthy: Callable[[], None]
@@ -195,7 +192,12 @@ def _develop_and_finish(
     marks, developed = delivery.marks, None
     marks.begin(image, ports.clock())
     try:
-        developed = _developed_once(ports, image, marks)
+        if image.work is not None and image.work.visibility is not None:
+            image = move_variants(ports, image, image.work.visibility)
+        else:
+            developed = _developed_once(ports, image, marks)
+    except Fenced as lost:
+        return Finished(image=lost.current, reason="fenced")
     except Rejected as refusal:  # guard: rejected-image-not-retried
         after = reject(image, code=refusal.code, message=refusal.message, now=ports.clock())
     except NeedsOperator as trouble:  # guard: original-missing-is-final
@@ -205,15 +207,19 @@ def _develop_and_finish(
     except Exception as error:
         return _failed_attempt(ports, image, error, receive_count=delivery.receive_count, unit_random=unit_random)
     else:
-        after = complete(
-            image,
-            _variants(developed),
-            notices=tuple(developed["notices"]),
-            placeholder=developed.get("placeholder"),  # results remembered by an earlier version have none
-            attention=developed.get("attention"),  # guard: attention-absent-in-old-results
-            now=ports.clock(),
-        )
+        after = end_change(image, now=ports.clock()) if developed is None else _completed(ports, image, developed)
     return _finish(ports, image, after, developed)
+
+
+def _completed(ports: TranscodeImagePorts, image: Image, developed: dict[str, Any]) -> Image:
+    return complete(
+        image,
+        _variants(developed),
+        notices=tuple(developed["notices"]),
+        placeholder=developed.get("placeholder"),  # results remembered by an earlier version have none
+        attention=developed.get("attention"),  # guard: attention-absent-in-old-results
+        now=ports.clock(),
+    )
 
 
 def _claim(ports: TranscodeImagePorts, delivery: ReceivedMessage, *, unit_random: float) -> Claim | Finished | Early:
@@ -382,7 +388,9 @@ def _put(ports: TranscodeImagePorts, image: Image, encoded: Callable[[], Rendere
     key = output_key(image, rendered.name, rendered.extension)
     sha256 = hashlib.sha256(rendered.body).hexdigest()
     # If an earlier delivery of this run has put the object, that object is the output, and its bytes count.
-    stored = ports.outputs.put_if_absent(key, rendered.body, sha256=sha256, media_type=rendered.media_type)
+    stored = ports.outputs.put_if_absent(
+        key, rendered.body, sha256=sha256, media_type=rendered.media_type, viewer_seconds=image.viewer_seconds
+    )
     return Variant(
         name=rendered.name,
         width=rendered.width,
@@ -398,10 +406,7 @@ def _finish(ports: TranscodeImagePorts, before: Image, after: Image, developed: 
     try:
         written = ports.images.change(before, after)  # guard: fence-on-terminal-write
     except Fenced as lost:
-        if lost.current is None or lost.current.is_deleted or lost.current.status in (Status.CANCELLED, Status.EXPIRED):
-            # The client deleted the image while it was developed: what was written for it is deleted.
-            # guard: withdrawal-outputs-removed
-            demand_none(ports.outputs.remove([variant.key for variant in after.variants]))
+        remove_withdrawn(ports.outputs, lost.current, after.variants)
         return Finished(image=lost.current, reason="fenced")
     except Exception:
         if developed is not None:  # guard: memory-unwritten-end-kept

@@ -7,21 +7,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from darkroom.domain.kernel.visibility import to_remove
 from darkroom.domain.sweeping.due import Remove
-from darkroom.ports.images import IdempotencyRecords, Originals, Outputs
+from darkroom.ports.images import IdempotencyRecords, Originals, Outputs, StaleEdge
 from darkroom.ports.kernel import AtOnce
 from darkroom.ports.uploads import Uploads
 
 
 @dataclass(frozen=True, kw_only=True)
 class RemovalPorts:
-    """What removing objects needs; an operation that removes them adds its own ports."""
+    """What removing objects needs; an operation that removes them adds its own ports. A stack without an edge has no
+    `stale_edge`."""
 
     uploads: Uploads
     originals: Originals
     outputs: Outputs
     memory: IdempotencyRecords
     at_once: AtOnce
+    stale_edge: StaleEdge | None = None
 
 
 def remove_leftovers(
@@ -37,9 +40,9 @@ def remove_leftovers(
     versions: list[tuple[str, str]] = []
 
     def name(image_id: str) -> None:
-        named = removals[image_id].leftovers
+        named, folders = removals[image_id].leftovers, to_remove(removals[image_id].image.visibilities)
         with _noted(failures, image_id):
-            keys = ports.outputs.keys_of(image_id) if named is None else named.keys
+            keys = ports.outputs.keys_of(image_id, folders) if named is None else named.keys
             owners.update(dict.fromkeys(keys, image_id))
         with _noted(failures, image_id):
             version_ids = ports.originals.versions_of(image_id) if named is None else named.version_ids
@@ -66,7 +69,30 @@ def remove_leftovers(
     failures |= {owners[key]: failure for key, failure in variants.items()}
     for of_images in others:
         failures |= of_images
-    return failures
+    return {**failures, **_forget_at_the_edge(ports, removals, failures)}
+
+
+def _forget_at_the_edge(
+    ports: RemovalPorts, removals: Mapping[str, Remove], failures: Mapping[str, Exception]
+) -> Mapping[str, Exception]:
+    """Has the edge forget what it was shown of images whose objects are gone; returns, by image id, why it may not
+    have been asked to."""
+    stale_edge = ports.stale_edge
+    owners = {
+        image_id: duty.image.tenant_id
+        for image_id, duty in removals.items()
+        # What is still there would be fetched again.
+        # guard: edge-forgets-what-is-gone
+        if duty.image.is_deleted and duty.image.visibilities and image_id not in failures
+    }
+    if stale_edge is None or not owners:
+        return {}
+
+    def forget() -> Mapping[str, Exception]:
+        stale_edge.forget(owners)  # guard: edge-told-of-removal
+        return {}
+
+    return _safely(forget, list(owners))
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Literal
 from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.kernel.instants import Milliseconds, day_of
 from darkroom.domain.kernel.tenants import ONLY_UPLOADS, Caller, TenantState
+from darkroom.domain.kernel.visibility import Visibility
 from darkroom.domain.tenants.api_keys import ApiKey, KeyState, Scope, bearer_token, key_id_of, matches_key
 from darkroom.domain.tenants.upload_tokens import is_upload_token, read_signed_token, upload_token_in
 from darkroom.ports.kernel import Clock, Secret
@@ -94,6 +95,8 @@ def _by_key(ports: AuthorizeRequestPorts, stored: ApiKey) -> Caller | Denied:
         allowance=tenant.allowance,
         quota=tenant.quota,
         key_id=key_id,
+        visibility=tenant.visibility or Visibility.PRIVATE,
+        viewer_seconds=tenant.viewer_seconds,
         scopes=None if stored.scopes is None else frozenset(stored.scopes),
     )
 

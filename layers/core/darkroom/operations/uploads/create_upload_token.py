@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from darkroom.domain.images.order import Order, unknown_notify
+from darkroom.domain.images.order import Order, no_delivery, unknown_notify
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.kernel.signature import may_sign
 from darkroom.domain.kernel.tenants import Caller
+from darkroom.domain.kernel.visibility import Visibility
 from darkroom.domain.tenants.upload_tokens import ID_BYTES, UploadToken, signed_token, upload_token_id
 from darkroom.operations.images.pin_overlays import pin_overlays
 from darkroom.ports.images import HasRecipient, Images
@@ -31,7 +32,8 @@ class TokenTerms:
 
 @dataclass(frozen=True, kw_only=True)
 class CreateUploadTokenPorts:
-    """What a token needs, and the largest file that may be uploaded. It is signed with a key of messages."""
+    """What a token needs, the largest file that may be uploaded, and whether the stack has an edge. It is signed with a
+    key of messages."""
 
     images: Images
     has_recipient: HasRecipient
@@ -39,6 +41,7 @@ class CreateUploadTokenPorts:
     clock: Clock
     randomness: Randomness
     max_bytes: int
+    delivers: bool = False
 
 
 def create_upload_token(ports: CreateUploadTokenPorts, caller: Caller, terms: TokenTerms) -> tuple[UploadToken, str]:
@@ -56,6 +59,8 @@ def create_upload_token(ports: CreateUploadTokenPorts, caller: Caller, terms: To
     notify = terms.order.notify
     if notify is not None and not ports.has_recipient(caller.tenant_id, notify):  # guard: upload-token-notify-checked
         raise unknown_notify()
+    if terms.order.visibility not in (None, Visibility.PRIVATE) and not ports.delivers:
+        raise no_delivery()  # now, and not to the browser
     pin_overlays(ports.images, terms.order.recipe, caller.tenant_id)
     now = ports.clock()
     token = UploadToken(

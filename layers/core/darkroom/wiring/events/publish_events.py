@@ -10,6 +10,7 @@ from darkroom.aws.events.row_changes import changes_in
 from darkroom.aws.images.images_table import from_item
 from darkroom.aws.kernel import clients
 from darkroom.aws.webhooks.endpoints_table import ENDPOINTS
+from darkroom.domain.images.pictures import EdgeUrls
 from darkroom.operations.events.publish_events import PublishEventsPorts
 from darkroom.ports.events import RowChange
 from darkroom.wiring.events.settings import PublishEventsSettings
@@ -33,5 +34,6 @@ def wire() -> tuple[PublishEventsPorts, Callable[[Mapping[str, Any]], list[RowCh
         topic=topic_of(settings.events_topic),
         notices=topic_of(settings.notices_topic) if settings.notices_topic else None,
         unpublished=SqsUnpublished(clients.sqs_client(), settings.unpublished_events_url),
+        edge=EdgeUrls(base=settings.edge_url),
     )
     return ports, read_changes

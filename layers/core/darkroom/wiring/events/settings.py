@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from darkroom.settings import MessageKeySettings
+from darkroom.settings import EdgeSettings, MessageKeySettings
 
 
-class PublishEventsSettings(MessageKeySettings):
+class PublishEventsSettings(MessageKeySettings, EdgeSettings):
     """What `publish_events` needs; `events_topic` is the topic's ARN, and `event_source` names this stack.
     `notices_topic` is the ARN of the operator's, if there is one."""
 

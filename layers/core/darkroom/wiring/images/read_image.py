@@ -9,7 +9,9 @@ from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.objects import OutputsBucket
 from darkroom.aws.images.queues import LaneDepths
 from darkroom.aws.images.throughput_table import ThroughputTable
+from darkroom.aws.images.url_signer import UrlSigningFunction
 from darkroom.aws.kernel import circuits, clients
+from darkroom.domain.images.pictures import EdgeUrls
 from darkroom.operations.images.estimate import Estimator
 from darkroom.operations.images.read_image import ReadImagePorts
 from darkroom.operations.tenants.take_token import TakeTokenPorts
@@ -47,6 +49,10 @@ def wire() -> Readings:
             service=settings.service,
         ),
         clock=clock,
+        edge=EdgeUrls(base=settings.edge_url),
+        url_signer=UrlSigningFunction(clients.lambda_client, settings.edge_signer, base=settings.edge_url)
+        if settings.edge_signer
+        else None,
     )
     usage = None
     if settings.usage_table:  # guard: usage-off-no-route

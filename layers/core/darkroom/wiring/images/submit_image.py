@@ -42,6 +42,7 @@ def wire() -> tuple[SubmitImagePorts, AddVariantsPorts, Any, Edge]:
         clock=clock,
         randomness=randomness,
         input_formats=settings.input_formats,
+        delivers=bool(settings.edge_url),
     )
     variants_ports = AddVariantsPorts(**{name: getattr(ports, name) for name in AddVariantsPorts.__dataclass_fields__})
     edge = edge_of(

@@ -11,7 +11,7 @@ from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.images.once import PowertoolsOnce
 from darkroom.aws.images.outcomes_table import OutcomesTable
-from darkroom.aws.images.queues import change_visibility
+from darkroom.aws.images.queues import EdgeQueue, change_visibility
 from darkroom.aws.images.throughput_table import ThroughputTable
 from darkroom.aws.kernel import circuits, clients
 from darkroom.domain.recipes.recipes import MAX_VARIANTS
@@ -51,6 +51,7 @@ def wire() -> tuple[TranscodeImagePorts, LaneWorker]:
         images=ImagesTable(dynamodb, settings.images_table),
         originals=OriginalsBucket(s3, settings.originals_bucket),
         outputs=OutputsBucket(s3, settings.outputs_bucket, may_list=False),  # guard: objects-worker-may-not-list
+        stale_edge=EdgeQueue(clients.sqs_client(), settings.edge_queue_url) if settings.edge_queue_url else None,
         once=PowertoolsOnce(dynamodb, settings.idempotency_table),
         at_once=kept_threads(MAX_VARIANTS),
         clock=clock,

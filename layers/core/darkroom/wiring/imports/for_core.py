@@ -34,4 +34,5 @@ def begin_fetch_ports(
         clock=clock,
         randomness=randomness,
         max_bytes=settings.max_file_bytes,
+        delivers=ports.delivers,
     )

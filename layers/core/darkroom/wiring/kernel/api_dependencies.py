@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from darkroom.aws.images.queues import LaneDepths
 from darkroom.aws.images.throughput_table import ThroughputTable
 from darkroom.aws.kernel import circuits, clients
 from darkroom.aws.tenants.upload_token_uses import UploadTokenUsesTable
+from darkroom.domain.images.pictures import EdgeUrls
 from darkroom.operations.images.load_shedder import LoadShedder
 from darkroom.operations.images.quota_keeper import QuotaKeeper
 from darkroom.operations.tenants.take_token import TakeTokenPorts
@@ -24,9 +25,22 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 
+class SettingsOfApi(Protocol):
+    """The settings of every handler that answers with an image's document."""
+
+    @property
+    def token_buckets_table(self) -> str:
+        """The table of rate limits."""
+
+    @property
+    def edge_url(self) -> str:
+        """Where the edge serves variants."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Edge:
-    """What an API handler needs around its operation: what its rate limit needs, and where variants are.
+    """What an API handler needs around its operation: what its rate limit needs, and where variants are, at the edge
+    and in the store.
 
     `require_healthy` raises Retryable while a store that the operation needs is known not to answer: nothing is begun
     then.
@@ -34,15 +48,19 @@ class Edge:
 
     rate_limit: TakeTokenPorts
     outputs: Outputs
+    urls: EdgeUrls
     require_healthy: Callable[[], None]
 
 
-def edge_of(
-    settings: LoadSheddingSettings, dynamodb: DynamoDBClient, outputs: Outputs, *needed: circuits.Circuit
-) -> Edge:
+def edge_of(settings: SettingsOfApi, dynamodb: DynamoDBClient, outputs: Outputs, *needed: circuits.Circuit) -> Edge:
     """The surroundings of a handler that begins nothing while one of the `needed` stores does not answer."""
     rate_limit = rate_limit_of(dynamodb, settings.token_buckets_table)
-    return Edge(rate_limit=rate_limit, outputs=outputs, require_healthy=circuits.require_all_healthy(*needed))
+    return Edge(
+        rate_limit=rate_limit,
+        outputs=outputs,
+        urls=EdgeUrls(base=settings.edge_url),
+        require_healthy=circuits.require_all_healthy(*needed),
+    )
 
 
 def load_shedder_of(settings: LoadSheddingSettings, dynamodb: DynamoDBClient, sqs: SQSClient) -> LoadShedder:

@@ -1,4 +1,4 @@
-"""The wiring of `reschedule_image`."""
+"""The wiring of `reschedule_image` and `change_visibility`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.objects import OutputsBucket
 from darkroom.aws.images.queues import LaneQueues, SqsHoldQueue
 from darkroom.aws.kernel import circuits, clients
+from darkroom.operations.images.change_visibility import ChangeVisibilityPorts
 from darkroom.operations.schedules.reschedule_image import RescheduleImagePorts
 from darkroom.settings import RescheduleImageSettings
 from darkroom.wiring.kernel.api_dependencies import Edge, edge_of, load_shedder_of
@@ -13,8 +14,8 @@ from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
 from darkroom.wiring.kernel.runtime import clock
 
 
-def wire() -> tuple[RescheduleImagePorts, Edge]:
-    """The ports of `reschedule_image`, from the function's environment, and what its handler needs around it."""
+def wire() -> tuple[RescheduleImagePorts, ChangeVisibilityPorts, Edge]:
+    """The ports of both, from the function's environment, and what its handler needs around them."""
     settings = RescheduleImageSettings.read()
     signer = signer_of(message_keys_of(settings))
     dynamodb, sqs = clients.dynamodb_client(), clients.sqs_client()
@@ -26,4 +27,12 @@ def wire() -> tuple[RescheduleImagePorts, Edge]:
         clock=clock,
     )
     outputs = OutputsBucket(clients.s3_client(), settings.outputs_bucket)
-    return ports, edge_of(settings, dynamodb, outputs, circuits.of_dynamodb(dynamodb, settings.images_table))
+    visibility_ports = ChangeVisibilityPorts(
+        images=ports.images,
+        lanes=ports.lanes,
+        load_shedder=ports.load_shedder,
+        clock=clock,
+        delivers=bool(settings.edge_url),
+    )
+    edge = edge_of(settings, dynamodb, outputs, circuits.of_dynamodb(dynamodb, settings.images_table))
+    return ports, visibility_ports, edge

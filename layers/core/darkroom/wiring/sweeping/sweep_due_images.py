@@ -7,7 +7,7 @@ from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.memory_table import MemoryTable
 from darkroom.aws.images.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.images.outcomes_table import OutcomesTable
-from darkroom.aws.images.queues import LaneQueues, SqsFetchQueue, SqsHoldQueue, SqsUploadQueue
+from darkroom.aws.images.queues import EdgeQueue, LaneQueues, SqsFetchQueue, SqsHoldQueue, SqsUploadQueue
 from darkroom.aws.kernel import clients
 from darkroom.aws.schedules.reservations_table import ReservationsTable
 from darkroom.aws.uploads.uploads import UploadsBucket
@@ -48,6 +48,7 @@ def wire() -> tuple[SweepDueImagesPorts, MeasureLanesPorts, CountOutcomesPorts]:
         at_once=at_once,
         service=settings.service,
         cleanups=(blank_deliveries,),
+        stale_edge=EdgeQueue(sqs, settings.edge_queue_url) if settings.edge_queue_url else None,
         fetches=settings.imports == "true",
     )
     outcome_counts = OutcomesTable(clients.impatient(dynamodb), settings.throughput_table)

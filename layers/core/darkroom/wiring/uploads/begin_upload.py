@@ -36,6 +36,7 @@ def wire() -> tuple[BeginUploadPorts, CreateUploadTokenPorts, Edge]:
         clock=clock,
         randomness=randomness,
         max_bytes=settings.max_file_bytes,
+        delivers=bool(settings.edge_url),
     )
     tokens_ports = CreateUploadTokenPorts(
         images=ports.images,
@@ -44,6 +45,7 @@ def wire() -> tuple[BeginUploadPorts, CreateUploadTokenPorts, Edge]:
         clock=clock,
         randomness=randomness,
         max_bytes=settings.max_file_bytes,
+        delivers=ports.delivers,
     )
     edge = edge_of(
         settings,
