@@ -1,16 +1,17 @@
-"""Format `best`: the smallest of JPEG, WebP and AVIF at qualities that look alike, byte for byte as if asked for."""
+"""Formats `best` and `negotiated`: JPEG, WebP and AVIF at qualities that look alike, byte for byte as if asked for."""
 
 import io
 import random
+from dataclasses import replace
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from PIL import Image, ImageFilter
 
 from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.imaging import Rendered, develop
-from darkroom.imaging.best import EQUAL_QUALITIES, HIGHEST_COMPARED, equal_qualities
+from darkroom.imaging.best import EQUAL_QUALITIES, HIGHEST_COMPARED, equal_qualities, looking_like
 from tests.support.fakes.pictures import encoded
 
 
@@ -92,3 +93,30 @@ def test_a_table_of_qualities_is_monotone_and_straight_between_its_lines() -> No
     assert equal_qualities(1, is_transparent=False) == {"jpeg": 1, **here}
     assert len(equal_qualities(HIGHEST_COMPARED, is_transparent=False)) == 3
     assert equal_qualities(HIGHEST_COMPARED + 1, is_transparent=False) == {"jpeg": HIGHEST_COMPARED + 1}
+
+
+def negotiated(specs: list[dict[str, Any]], **edits: Any) -> Recipe:
+    return Recipe.model_validate({"variants": [{"width": 60, "height": 40, **spec} for spec in specs], **edits})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"quality": 95, "fit": "cover"},
+        {"fit": "contain", "background": "#ff000080", "effort": "fast"},
+        {"max_bytes": 1024, "sharpen": 1},
+        {"blur": 2, "background": "#123456"},
+    ],
+)
+@pytest.mark.parametrize("picture", ["noise", "transparent"])
+def test_each_file_is_as_if_it_had_been_asked_for_alone(picture: str, fields: dict[str, Any]) -> None:
+    original = noise(0, "RGBA", 96) if picture == "transparent" else PICTURES[picture]
+    quality = fields.get("quality", 80)
+    qualities = {"jpeg": quality, **looking_like(quality)}
+    together = develop(original, negotiated([{"name": "a", "format": "negotiated", **fields}], metadata="copyright"))
+    assert [variant.name for variant in together.variants] == ["a", "a.webp", "a.avif"]
+    for variant in together.variants:
+        spec = {"name": "a", **fields, "format": variant.format, "quality": qualities[variant.format]}
+        alone = develop(original, negotiated([spec], metadata="copyright"))
+        assert replace(variant, name="a") == alone.variants[0]
+        assert alone.placeholder == together.placeholder
