@@ -11,6 +11,7 @@ import pytest
 
 from darkroom.domain.events.event import events_of_image
 from darkroom.domain.images.image import DeadLetterState, Image, Status, Variant
+from darkroom.domain.images.listing import thumb_of
 from darkroom.domain.images.pictures import NO_EDGE, EdgeUrls, picture_of, urls_of
 from darkroom.domain.kernel.errors import Rejected, Retryable, UnknownImage
 from darkroom.domain.kernel.tenants import Tier
@@ -134,6 +135,9 @@ def test_a_picture_is_the_widest_that_every_browser_shows_with_the_smaller_ones_
     assert picture_of(row, NO_EDGE) is None
     assert urls_of(row, EDGE)["card"] == "https://d1.example/public/i/1/card", "the edge chooses the format"
     assert urls_of(row, EDGE)["card.avif"] == "https://d1.example/public/i/1/card.avif"
+    group = tuple(one for one in row.variants if one.name.startswith("card"))
+    shown = thumb_of(replace(row, variants=(replace(group[0], size_bytes=9), *group[1:])))
+    assert shown is not None and shown.name == "card", "a thumb is what every browser shows"
 
 
 @pytest.mark.guards("signer-outage-tolerated")

@@ -76,9 +76,10 @@ class ListQuery:
 
 
 def thumb_of(image: Image) -> Variant | None:
-    """The smallest variant of an image, whatever its name; None while it has none."""
+    """The smallest variant of an image, whatever its name; of one in several formats the JPEG, which every browser
+    shows. None while it has none."""
     return min(
         image.variants,
-        key=lambda variant: (variant.width * variant.height, variant.size_bytes, variant.name),
+        key=lambda variant: (variant.width * variant.height, "." in variant.name, variant.size_bytes, variant.name),
         default=None,
     )

@@ -15,7 +15,7 @@ from darkroom.http.schedules.reschedules import MAX_RESCHEDULE_BYTES, ImageChang
 PATCH_IMAGE = Route(
     method="PATCH",
     path="/images/{id}",
-    name="changeImage",
+    name="rescheduleImage",
     summary="Change an image's time or visibility",
     description=f"Gives a scheduled image another time, {IN_SCHEDULE}, or now. It can be changed any number of times, "
     "to the last second. Or changes whom the edge serves an image to that is done: `work` in its status tells when it "
