@@ -56,7 +56,7 @@ def prefixes(world: World) -> set[str]:
 # ── Orders ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.guards("visibility-order-needs-edge", "visibility-usual-without-edge")
+@pytest.mark.guards("visibility-needs-an-edge", "visibility-usual-without-edge")
 @pytest.mark.parametrize(
     ("delivers", "order", "usual", "gets"),
     [

@@ -159,12 +159,15 @@ def no_imports() -> Rejected:
     return Rejected("part_not_deployed", "This stack does not fetch images. Post the photo itself.")
 
 
-def no_delivery() -> Rejected:
-    """The refusal of an image that is not private, in a stack without an edge."""
-    return Rejected(
-        "part_not_deployed",
-        "This stack delivers no images by CloudFront. Leave visibility out, and fetch variants with your credential.",
-    )
+def require_delivery(wanted: Visibility | None, *, delivers: bool) -> None:
+    """Checks that the stack `delivers` images by an edge if one is wanted that is not private. Raises Rejected
+    (`part_not_deployed`)."""
+    if wanted not in (None, Visibility.PRIVATE) and not delivers:  # guard: visibility-needs-an-edge
+        raise Rejected(
+            "part_not_deployed",
+            "This stack delivers no images by CloudFront. Leave visibility out, and fetch variants with your "
+            "credential.",
+        )
 
 
 def no_webhooks() -> Rejected:

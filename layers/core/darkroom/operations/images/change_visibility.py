@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from darkroom.domain.images.image import DeadLetterState, Image, Status, WorkKind
-from darkroom.domain.images.order import no_delivery
+from darkroom.domain.images.order import require_delivery
 from darkroom.domain.images.transitions import begin_work
 from darkroom.domain.images.works import has_visibility
 from darkroom.domain.kernel.errors import Retryable, UnknownImage
@@ -45,8 +45,7 @@ def change_visibility(
         # guard: visibility-own-image-only
         if image is None or image.tenant_id != tenant_id or image.is_deleted:
             raise UnknownImage
-        if not ports.delivers and wanted is not Visibility.PRIVATE:  # guard: visibility-needs-an-edge
-            raise no_delivery()
+        require_delivery(wanted, delivers=ports.delivers)
         if image.work is not None and image.work.visibility is wanted:
             if image.status is Status.PENDING and image.attempt == 0:  # guard: visibility-repeat-resends-message
                 enqueue(ports, image)

@@ -10,7 +10,7 @@ from darkroom.domain.images.order import (
     check_idempotency_key,
     check_reuse,
     is_there,
-    no_delivery,
+    require_delivery,
     unknown_notify,
 )
 from darkroom.domain.images.transitions import accept
@@ -177,8 +177,7 @@ def check_order(
 
 def _visibility_of(ports: CheckOrderPorts, request: ImageRequest, order: Order) -> Visibility:
     """What the order says, or else what the tenant usually wants, as far as the stack can deliver."""
-    if order.visibility not in (None, Visibility.PRIVATE) and not ports.delivers:  # guard: visibility-order-needs-edge
-        raise no_delivery()
+    require_delivery(order.visibility, delivers=ports.delivers)
     usual = request.visibility if ports.delivers else Visibility.PRIVATE  # guard: visibility-usual-without-edge
     return usual if order.visibility is None else order.visibility
 

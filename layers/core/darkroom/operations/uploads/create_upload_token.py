@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from darkroom.domain.images.order import Order, no_delivery, unknown_notify
+from darkroom.domain.images.order import Order, require_delivery, unknown_notify
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.kernel.signature import may_sign
 from darkroom.domain.kernel.tenants import Caller
-from darkroom.domain.kernel.visibility import Visibility
 from darkroom.domain.tenants.upload_tokens import ID_BYTES, UploadToken, signed_token, upload_token_id
 from darkroom.operations.images.pin_overlays import pin_overlays
 from darkroom.ports.images import HasRecipient, Images
@@ -59,8 +58,7 @@ def create_upload_token(ports: CreateUploadTokenPorts, caller: Caller, terms: To
     notify = terms.order.notify
     if notify is not None and not ports.has_recipient(caller.tenant_id, notify):  # guard: upload-token-notify-checked
         raise unknown_notify()
-    if terms.order.visibility not in (None, Visibility.PRIVATE) and not ports.delivers:
-        raise no_delivery()  # now, and not to the browser
+    require_delivery(terms.order.visibility, delivers=ports.delivers)  # now, and not of the browser
     pin_overlays(ports.images, terms.order.recipe, caller.tenant_id)
     now = ports.clock()
     token = UploadToken(
