@@ -114,6 +114,8 @@ def resolved(value: Any, references: Mapping[str, str]) -> str:
             return str(known[name])
         case {"Fn::Sub": str(text)}:
             return re.sub(r"\$\{([^}]+)\}", lambda match: str(known[match[1]]), text)
+        case {"Fn::Select": [int(place), {"Fn::Split": [str(separator), text]}]}:
+            return resolved(text, references).split(separator)[place]
         case str() | int() | float() as plain:
             return str(plain)
     raise ValueError(f"the simulation cannot resolve {value!r}: teach it in {Path(__file__).name}")
