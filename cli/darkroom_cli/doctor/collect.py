@@ -94,7 +94,7 @@ _NOBODYS = "0" * 26
 ONE_OBJECT = {
     "UploadsBucket": f"uploads/{_NOBODYS}",
     "OriginalsBucket": f"originals/{_NOBODYS}",
-    "OutputsBucket": f"outputs/{_NOBODYS}/",
+    "OutputsBucket": f"public/{_NOBODYS}/",  # which all that list may
     "HoldsBucket": f"holds/2026-01-01T00-00-00Z/{'0' * 40}.json.gz",
 }
 """A prefix with a whole id in each bucket that functions read: the list of one object, or of one image's."""
