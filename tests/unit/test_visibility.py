@@ -133,6 +133,9 @@ def test_a_picture_is_the_widest_that_every_browser_shows_with_the_smaller_ones_
     )
     assert picture.srcset == "https://d1.example/public/i/1/s 333w, https://d1.example/public/i/1/l 1000w"
     assert picture_of(row, NO_EDGE) is None
+    upright = tuple(variant(f"w{width}", width, height) for width, height in ((683, 2048), (342, 1024), (213, 640)))
+    picture = picture_of(replace(row, variants=upright), EDGE)
+    assert picture is not None and picture.srcset.count("w,") == 2, "a narrow side is rounded as well"
     assert urls_of(row, EDGE)["card"] == "https://d1.example/public/i/1/card", "the edge chooses the format"
     assert urls_of(row, EDGE)["card.avif"] == "https://d1.example/public/i/1/card.avif"
     group = tuple(one for one in row.variants if one.name.startswith("card"))

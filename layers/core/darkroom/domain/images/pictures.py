@@ -81,6 +81,7 @@ def picture_of(image: Image, edge: EdgeUrls) -> Picture | None:
 
 
 def _is_smaller(variant: Variant, widest: Variant) -> bool:
-    """Whether it shows the same, in the same format: heights are rounded to whole pixels."""
-    height = variant.width * widest.height / widest.width
-    return variant.format == widest.format and abs(variant.height - height) <= 1  # guard: picture-srcset-same-crop
+    """Whether it shows the same, in the same format: its shorter side was rounded to a whole pixel."""
+    difference = abs(variant.width * widest.height - variant.height * widest.width)
+    # guard: picture-srcset-same-crop
+    return variant.format == widest.format and difference <= max(widest.width, widest.height)
