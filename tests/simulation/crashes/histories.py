@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -87,12 +88,15 @@ class Ending:
 # ── What people do ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def insist(world: World, doing: str, status_code: int, method: str, path: str, **request: Any) -> Any:
-    """A client that repeats its request until it is answered so; returns that answer."""
+def insist(
+    world: World, doing: str, status_code: int, method: str, path: str, *, or_else: int = 0, **request: Any
+) -> Any:
+    """A client that repeats its request until it is answered so, or as one that has had its effect; returns that
+    answer."""
     for attempt in range(TRIES):
         world.position = f"{doing}, try {attempt}"
         answer = world.request(method, path, **request)
-        if answer["statusCode"] == status_code:
+        if answer["statusCode"] in (status_code, or_else):
             world.position = f"{doing}, answered"
             return answer
         refusal = f"{doing}: a good request was answered {answer['statusCode']}: {answer['body']}"
@@ -105,9 +109,10 @@ def insist(world: World, doing: str, status_code: int, method: str, path: str, *
     raise Broken(ViolationKind.STUCK, f"{doing}: the client was never answered {status_code}")
 
 
-def submit(world: World, photo: bytes = PHOTO) -> str:
+def submit(world: World, photo: bytes = PHOTO, **order: str) -> str:
     """A client uploads a photo; returns the image's id."""
-    answer = insist(world, "submitting", 202, "POST", "/images", body=photo, key=KEY, query={"variants": "thumb"})
+    query = {"variants": "thumb", **order}
+    answer = insist(world, "submitting", 202, "POST", "/images", body=photo, key=KEY, query=query)
     return str(answer["headers"]["Location"].split("/")[2])
 
 
@@ -141,6 +146,14 @@ def add_variants(world: World, image_id: str) -> None:
     body = json.dumps({"recipe": {"variants": [{"name": "hero", "width": 20}]}}).encode()
     path = f"/images/{image_id}/variants"
     insist(world, "adding", 202, "POST", path, body=body, key=KEY, content_type="application/json")
+
+
+def show_to(world: World, image_id: str, visibility: str) -> None:
+    """A client asks for another visibility."""
+    world.may_leave = Status.DONE
+    body = json.dumps({"visibility": visibility}).encode()
+    path = f"/images/{image_id}"
+    insist(world, "showing", 202, "PATCH", path, or_else=200, body=body, content_type="application/json")
 
 
 def delete(world: World, image_id: str) -> None:
@@ -378,6 +391,20 @@ def _deleted_while_variants_are_added(world: World) -> str:
     return _withdrawn_at("before_develop", world, image_id)
 
 
+def _public_then_private_then_deleted(world: World) -> str:
+    image_id = submit(world, visibility="public")
+    world.settle()
+    check(world.stores.tellings_of_the_edge() == [], ViolationKind.DIFFERING, "the edge forgets what it serves")
+    show_to(world, image_id, "private")
+    world.settle()
+    _check_objects(world, world.rows()[image_id])
+    told = _check_edge(world, 0, [0, 900])
+    delete(world, image_id)
+    world.settle()
+    _check_edge(world, told, [0, 0])
+    return image_id
+
+
 def _cancelled(world: World) -> str:
     image_id = submit(world)
     delete(world, image_id)
@@ -497,6 +524,13 @@ HISTORIES = {
             deleted=True,
         ),
         # The worker may overtake a client that has to repeat itself.
+        History(
+            name="public, then private, then deleted",
+            play=_public_then_private_then_deleted,
+            ends=(Status.DONE,),
+            tells=(EventType.ACCEPTED, EventType.DONE, EventType.VISIBILITY_CHANGED, EventType.DELETED),
+            deleted=True,
+        ),
         History(name="cancelled", play=_cancelled, ends=(Status.CANCELLED, Status.DONE), deleted=True),
         History(
             name="deleted while developed",
@@ -643,6 +677,17 @@ def _check_objects(world: World, image: Image, *, has_original: bool = True) -> 
         f"outputs: {sorted(outputs)}",
     )
     return {key.removeprefix(f"outputs/{image.image_id}/"): versions[0][1] for key, versions in outputs.items()}
+
+
+def _check_edge(world: World, before: int, delays: Sequence[int]) -> int:
+    """An edge can read nothing more, and was told so after these seconds, besides what it was told before; returns how
+    often it was told."""
+    left = [key for key in world.stores.objects("OutputsBucket") if not key.startswith("outputs/")]
+    check(not left, ViolationKind.STUCK, f"an edge can still read {left}")
+    told = world.stores.tellings_of_the_edge()
+    missing = Counter(delays) - Counter(told[before:])
+    check(not missing, ViolationKind.LOST, f"the edge was told after {told[before:]} seconds, not {delays}")
+    return len(told)
 
 
 def _check_original(image: Image, originals: Mapping[str, list[tuple[str, bytes]]]) -> None:

@@ -23,6 +23,7 @@ from tests.simulation.crashes.scale import AS_DEPLOYED, Scale
 REGION = "us-east-1"
 
 EVERYTHING_HEARD = "EverythingHeard"
+FORGOTTEN_AT_THE_EDGE = "ForgottenAtTheEdge"
 """A queue that gets all events, and that nobody drains."""
 
 _TOLD_TO_PEOPLE = frozenset({"claimed_by", "correlation_id", "version", *VERSION_FIELDS}) | {
@@ -86,6 +87,8 @@ class Stores:
                 redriven = {"deadLetterTargetArn": _arn_of(target), "maxReceiveCount": most}
                 attributes["RedrivePolicy"] = json.dumps(redriven)
             self.references[name] = self.sqs.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
+        owed = self.sqs.create_queue(QueueName=FORGOTTEN_AT_THE_EDGE)["QueueUrl"]
+        self.references["Edge"] = f"https://edge.example,arn:of:distribution,{owed},arn:of:queue,arn:of:signer,86400"
 
     def _make_topics(self) -> None:
         sns = boto3.client("sns")
@@ -150,6 +153,11 @@ class Stores:
         """All messages in a queue, hidden ones included, as moto keeps them."""
         return list(get_backend("sqs")[DEFAULT_ACCOUNT_ID][REGION].queues[queue]._messages)
 
+    def tellings_of_the_edge(self) -> list[int]:
+        """After how many seconds the edge was told to forget the image, each time."""
+        owed = self.messages(FORGOTTEN_AT_THE_EDGE)
+        return [max(0, round((message.delayed_until - message.sent_timestamp) / 1000)) for message in owed]
+
     def dead_letters(self) -> list[DeadLetter]:
         """All dead letters, hidden ones included."""
         return [
@@ -181,6 +189,7 @@ class Stores:
             ],
             # How often each was heard does not matter.
             sorted({message.body for message in self.messages(EVERYTHING_HEARD)}),
+            self.tellings_of_the_edge(),
         )
 
     def _state_of_message(self, queue: str, message: Any, now: Milliseconds) -> tuple[Any, ...]:
