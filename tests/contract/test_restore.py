@@ -25,6 +25,7 @@ from darkroom.domain.images.works import recipes_to_make, together
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
+from darkroom.domain.kernel.visibility import Visibility, moved_key
 from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.domain.sweeping.due import decide_due
 from darkroom.domain.tenants.api_keys import ApiKey
@@ -250,6 +251,27 @@ def test_a_done_image_whose_variants_are_missing_is_developed_again(scene: Scene
     assert scene.event_ids() == heard
 
 
+@pytest.mark.guards("restore-found-visibilities", "restore-moved-since")
+def test_one_that_was_shown_to_others_since_comes_back_as_its_variants_lie(scene: Scene) -> None:
+    rows = [
+        scene.put(number, status=Status.DONE, visibilities=visibilities)
+        for number, visibilities in enumerate(((Visibility.PUBLIC,), (), ()), start=1)
+    ]
+    public = replace(rows[0].variants[0], key=moved_key(rows[0].variants[0].key, Visibility.PUBLIC))
+    rows[0] = scene.images.change(rows[0], replace(rows[0], variants=(public,)))  # and was made private since
+    left = [moved_key(row.variants[0].key, Visibility.PUBLIC) for row in rows[1:]]
+    for key in left:
+        scene.outputs.put_if_absent(key, b"small", sha256=hashlib.sha256(b"small").hexdigest(), media_type="i/j")
+    scene.outputs.remove([rows[1].variants[0].key])  # was made public; and of the last, a worker has died amid that
+    copy = scene.copy(scene.aws.images_table)
+    scene.lose(scene.aws.images_table, *(row.image_id for row in rows))
+    assert scene.restore(copy)["rows"]["restored"] == 3
+    back = [scene.images.get(row.image_id) for row in rows]
+    assert [row and row.visibility for row in back] == [Visibility.PRIVATE, Visibility.PUBLIC, Visibility.PRIVATE]
+    assert all(row and scene.outputs.keys_of(row.image_id, [row.visibility]) for row in back)
+    assert back[2] and Visibility.PUBLIC in back[2].visibilities
+
+
 def test_one_that_is_to_get_more_variants_gets_them_with_those_that_are_missing(scene: Scene) -> None:
     hero = Recipe(variants=(VariantSpec(name="hero", width=8),))
     done = scene.put(1, status=Status.DONE)
@@ -280,7 +302,7 @@ def test_a_row_that_appears_between_the_look_and_the_write_is_never_overwritten(
     assert scene.images.get(row.image_id) == row
 
 
-@pytest.mark.guards("restore-audited-erasures", "restore-client-deletions")
+@pytest.mark.guards("restore-audited-erasures", "restore-client-deletions", "restore-tombstone-visibilities")
 def test_nothing_that_was_deleted_or_erased_since_is_resurrected(scene: Scene) -> None:
     """By what is left of each deletion: no original, a line of the log, an entry of the audit log."""
     words: dict[str, Any] = {"reference": "marked-18d02", "tags": ("marked-18d02",), "metadata": '{"a":"marked-18d02"}'}
@@ -304,6 +326,7 @@ def test_nothing_that_was_deleted_or_erased_since_is_resurrected(scene: Scene) -
         assert back is not None and back.is_deleted and back.recipe is None
         assert back.deleted_version == back.version == row.version + 1
         assert back.due_at is not None, "the sweeper removes what is left of it"
+        assert set(back.visibilities) == set(Visibility), "wherever it lies"
     assert scene.event_ids() == heard
     items = boto3.client("dynamodb").scan(TableName=scene.aws.images_table)["Items"]
     assert len(items) == 4 and "marked-18d02" not in str(items), "nor do its client's words come back"

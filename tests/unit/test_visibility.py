@@ -315,17 +315,18 @@ def test_a_move_that_fails_is_reported_and_can_be_asked_for_and_replayed_again(w
 # ── Deletion ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.guards("edge-forgets-what-is-gone")
+@pytest.mark.guards("edge-forgets-what-is-gone", "removal-exposed-listed")
 @pytest.mark.promise("delivery-deleted-everywhere")
 def test_a_deletion_removes_the_objects_then_has_the_edge_forget_them_and_again_after_the_second_look(
     world: World,
 ) -> None:
     image_id, private = developed(world, visibility="public"), developed(world)
+    world.outputs.objects[f"public/{image_id}/t1/w8.webp"] = b"made when a viewer first asked for it"
     world.delete(image_id)
     world.delete(private)
     outputs, world.outputs = world.outputs, failing(world.outputs, "remove", Retryable("no answer"))
     world.sweep()
-    assert (world.stale_edge.told, world.row(image_id).leftovers is not None) == ([], True)
+    assert (world.stale_edge.told, world.row(private).leftovers is not None) == ([], True)
     world.outputs = outputs
     world.sweep()
     assert (world.stale_edge.told, world.outputs.objects) == ([(image_id, 0)], {})

@@ -12,9 +12,10 @@ from darkroom.aws.kernel.attributes import to_attributes
 from darkroom.aws.webhooks.endpoints_table import ENDPOINTS
 from darkroom.domain.images.image import Image, Provenance, Source, Status
 from darkroom.domain.images.transitions import arrive, delete, due_now
-from darkroom.domain.images.works import together
+from darkroom.domain.images.works import moved, together
 from darkroom.domain.imports.fetch import fetched
 from darkroom.domain.kernel.instants import Milliseconds, day_of
+from darkroom.domain.kernel.visibility import Visibility, visibility_of_key, with_prospect
 from darkroom.domain.webhooks.endpoint import DisabledBy, disable
 from darkroom.ports.kernel import UnreadableRow
 from darkroom_cli.operator.domain.next_run import redo
@@ -102,8 +103,9 @@ def of_image(
         return _half_erased(row.tenant_id)
     # guard: restore-audited-erasures, restore-client-deletions
     if row.image_id in since.deleted_images or since.is_erased(row.tenant_id, row.created_at):
-        return _put(item, delete(row, now=now, remove_at=removal()), RestoreOutcome.TOMBSTONE)
+        return _put(item, _removed(row, now=now, remove_at=removal()), RestoreOutcome.TOMBSTONE)
     original = found_of(row)
+    row = _as_found(row, original.keys)
     if original.is_hidden and original.versions:  # guard: restore-hidden-original-held
         return Decision(
             outcome=RestoreOutcome.HELD,
@@ -118,13 +120,29 @@ def of_image(
             return Decision(
                 outcome=RestoreOutcome.HELD, reason="S3 has listed its original only once in two times: repeat"
             )
-        return _put(item, delete(row, now=now, remove_at=removal()), RestoreOutcome.GONE)
+        return _put(item, _removed(row, now=now, remove_at=removal()), RestoreOutcome.GONE)
     # guard: restore-missing-variants
     if row.outcome is Status.DONE and not {variant.key for variant in row.variants} <= original.keys:
         return _put(item, due_now(redo(_with_its_work(row), now=now), now=now), RestoreOutcome.REDONE)
     if row.status in (Status.PENDING, Status.PROCESSING):
         return _put(item, due_now(row, now=now), RestoreOutcome.DUE)  # guard: restore-unfinished-due
     return _put(item, row, RestoreOutcome.RESTORED)
+
+
+def _as_found(row: Image, keys: frozenset[str]) -> Image:
+    """The row with every visibility that there are objects for, and with that for which its variants were moved after
+    the point to which the table goes back: its client has decided then who sees it."""
+    for key in sorted(keys):  # guard: restore-found-visibilities
+        row = replace(row, visibilities=with_prospect(row.visibilities, visibility_of_key(key)))
+    as_they_lie = (row, *(moved(row, visibility) for visibility in Visibility))
+    # guard: restore-moved-since
+    return next((each for each in as_they_lie if {variant.key for variant in each.variants} <= keys), row)
+
+
+def _removed(row: Image, *, now: Milliseconds, remove_at: Milliseconds) -> Image:
+    """Its tombstone. Since that point it may have had every visibility."""
+    everywhere = replace(row, visibilities=tuple(Visibility))  # guard: restore-tombstone-visibilities
+    return delete(everywhere, now=now, remove_at=remove_at)
 
 
 def _with_its_work(row: Image) -> Image:

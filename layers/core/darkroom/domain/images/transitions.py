@@ -474,7 +474,9 @@ def delete(image: Image, *, now: Milliseconds, remove_at: Milliseconds = 0) -> I
 
 def _leftovers_of(image: Image) -> Leftovers | None:
     """Its objects where the row names them all: an earlier run, and a worker that has not ended, leave others."""
-    if image.status is not Status.DONE or image.run != 1:  # guard: removal-earlier-run-listed
+    # What was made of an exposed image for its viewers is in no row.
+    # guard: removal-earlier-run-listed, removal-exposed-listed
+    if image.status is not Status.DONE or image.run != 1 or image.visibilities:
         return None
     return Leftovers(version_ids=(image.source.version_id,), keys=tuple(variant.key for variant in image.variants))
 
