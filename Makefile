@@ -145,7 +145,7 @@ check-rest:
 	@mkdir -p build
 	$(DEV)/python -m repository.expand_template > build/template.expanded.json
 	$(DEV)/python -m repository.expand_template template.yaml PublishedVersions > build/template.snapshots.json
-	$(DEV)/cfn-lint --non-zero-exit-code warning -- template.yaml extensions/observability.yaml build/template.expanded.json build/template.snapshots.json edge.yaml
+	$(DEV)/cfn-lint --non-zero-exit-code warning -- template.yaml extensions/observability.yaml extensions/delivery.yaml build/template.expanded.json build/template.snapshots.json edge.yaml
 	@scripts/checks/sam_validate.sh
 
 check-init: setup ## Initialise every built function from its own bundle alone; report the time it takes

@@ -18,7 +18,7 @@ import yaml
 from local_aws.environment import child_environment, interpreter_folder, with_first_on_path
 from local_aws.paths import State
 from local_aws.processes import Interrupts, run
-from local_aws.project import given
+from local_aws.project import Extension, given
 
 _MADE_FROM = "made-from"
 _LOCAL = "local"
@@ -42,6 +42,7 @@ def build(
     """
     prepare_sam(state)
     deployed_layers = deployed_layers or {}
+    template = given().template
     # Before the build reads the files, so that an edit meanwhile counts as one after it.
     inputs = inputs_now()
     # SAM CLI drops the downloads of a layer that a build leaves out, so such a build has its own folder.
@@ -50,8 +51,32 @@ def build(
     excluded = [] if is_whole else sorted(deployed_layers)
     if made_from(folder) != (wanted := "\n".join([inputs, *excluded])):
         (folder / _MADE_FROM).unlink(missing_ok=True)  # guard: build-failed-leftovers-unused
-        _sam_build(state, folder, excluded, interrupts=interrupts, show=show)
+        _sam_build(state, template, folder, excluded, interrupts=interrupts, show=show)
         (folder / _MADE_FROM).write_text(wanted)
+    return _to_deploy(folder, deployed_layers)
+
+
+def build_extension(
+    state: State,
+    extension: Extension,
+    *,
+    interrupts: Interrupts,
+    show: Callable[[str], None],
+    deployed_layers: Mapping[str, str],
+) -> Path:
+    """The same for the template of an extension, whose layers with a name of `deployed_layers` are those."""
+    folder = state.sam / extension.name
+    own = {line[2:].partition(":")[0] for line in extension.template.read_text().splitlines() if line[:2] == "  "}
+    shared = {layer: uri for layer, uri in deployed_layers.items() if layer in own}
+    wanted = "\n".join([inputs_now(), fingerprint([extension.template]), *sorted(shared)])
+    if made_from(folder) != wanted:
+        (folder / _MADE_FROM).unlink(missing_ok=True)
+        _sam_build(state, extension.template, folder, sorted(shared), interrupts=interrupts, show=show)
+        (folder / _MADE_FROM).write_text(wanted)
+    return _to_deploy(folder, shared)
+
+
+def _to_deploy(folder: Path, deployed_layers: Mapping[str, str]) -> Path:
     template = folder / "build" / "template.yaml"
     document = yaml.load(template.read_text(), Loader=yaml.CSafeLoader)
     for layer, uri in deployed_layers.items():
@@ -134,13 +159,19 @@ def _check(state: State, interrupts: Interrupts, show: Callable[[str], None]) ->
 
 
 def _sam_build(
-    state: State, folder: Path, excluded: Iterable[str], *, interrupts: Interrupts, show: Callable[[str], None]
+    state: State,
+    template: Path,
+    folder: Path,
+    excluded: Iterable[str],
+    *,
+    interrupts: Interrupts,
+    show: Callable[[str], None],
 ) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     _run_sam_build(
         state,
         [
-            *(given().sam, "build", "--cached", "--parallel", "--template-file", given().template),
+            *(given().sam, "build", "--cached", "--parallel", "--template-file", template),
             *("--build-dir", folder / "build", "--cache-dir", folder / "cache"),
             *local_options(),
             *(option for layer in excluded for option in ("--exclude", layer)),

@@ -36,17 +36,27 @@ _CLIENT = Config(connect_timeout=2, read_timeout=4, retries={"total_max_attempts
 
 
 def deploy(
-    state: State, template: Path, *, parameters: Mapping[str, str], interrupts: Interrupts, show: Callable[[str], None]
+    state: State,
+    template: Path,
+    *,
+    parameters: Mapping[str, str],
+    interrupts: Interrupts,
+    show: Callable[[str], None],
+    stack_name: str | None = None,
 ) -> dict[str, str]:
-    """Run `sam deploy` with a built template and return the stack's outputs; raises CommandFailed."""
-    cloudformation = boto3.client("cloudformation", config=_CLIENT)
-    _delete_if_stuck(cloudformation, interrupts)
-    earlier = {event["EventId"] for event in _events(cloudformation)}
+    """Run `sam deploy` with a built template and return the stack's outputs; raises CommandFailed. The stack is the
+    project's, unless `stack_name` says another."""
+    cloudformation, name = boto3.client("cloudformation", config=_CLIENT), stack_name or given().stack_name
+    _delete_if_stuck(cloudformation, name, interrupts)
+    earlier = {event["EventId"] for event in _events(cloudformation, name)}
     prepare_sam(state)
     try:
         run(
             "sam deploy",
-            [given().sam, "deploy", "--template-file", template, *local_options(**parameters)],
+            [
+                *(given().sam, "deploy", "--template-file", template, "--stack-name", name),
+                *local_options(**parameters),
+            ],
             environment=sam_environment(state),
             folder=state.sam,
             log=state.logs / "deploy.log",
@@ -54,9 +64,9 @@ def deploy(
             show=show,
         )
     except CommandFailed as failure:
-        reasons = _reasons([event for event in _events(cloudformation) if event["EventId"] not in earlier])
+        reasons = _reasons([event for event in _events(cloudformation, name) if event["EventId"] not in earlier])
         raise (DeploymentFailed(failure, reasons) if reasons else failure) from None
-    (stack,) = cloudformation.describe_stacks(StackName=given().stack_name)["Stacks"]
+    (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
     return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
 
 
@@ -111,16 +121,16 @@ def _exception_of(function: str) -> list[str]:
     return [f"{function}: {report.get('errorType')}: {report.get('errorMessage')}", *stack]
 
 
-def _delete_if_stuck(cloudformation: CloudFormationClient, interrupts: Interrupts) -> None:
-    if _status(cloudformation) in _STUCK:
-        cloudformation.delete_stack(StackName=given().stack_name)
-        while _status(cloudformation) not in (None, "DELETE_FAILED"):
+def _delete_if_stuck(cloudformation: CloudFormationClient, name: str, interrupts: Interrupts) -> None:
+    if _status(cloudformation, name) in _STUCK:
+        cloudformation.delete_stack(StackName=name)
+        while _status(cloudformation, name) not in (None, "DELETE_FAILED"):
             interrupts.pause(0.2)
 
 
-def _status(cloudformation: CloudFormationClient) -> str | None:
+def _status(cloudformation: CloudFormationClient, name: str) -> str | None:
     try:
-        (stack,) = cloudformation.describe_stacks(StackName=given().stack_name)["Stacks"]
+        (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
     except ClientError as error:
         if error.response["Error"]["Code"] == "ValidationError":  # how CloudFormation says that it does not exist
             return None
@@ -128,9 +138,9 @@ def _status(cloudformation: CloudFormationClient) -> str | None:
     return None if stack["StackStatus"] == "DELETE_COMPLETE" else stack["StackStatus"]
 
 
-def _events(cloudformation: CloudFormationClient) -> list[StackEventTypeDef]:
+def _events(cloudformation: CloudFormationClient, name: str) -> list[StackEventTypeDef]:
     try:
-        pages = cloudformation.get_paginator("describe_stack_events").paginate(StackName=given().stack_name)
+        pages = cloudformation.get_paginator("describe_stack_events").paginate(StackName=name)
         return [event for page in pages for event in page["StackEvents"]]
     except ClientError:
         return []

@@ -36,6 +36,27 @@ class Probe:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Extension:
+    """A second template of a project, a stack of its own that is deployed where it is asked for, after the project's.
+
+    `parameters` makes its parameters of the outputs of the project's stack, and `given_back` makes of its outputs
+    parameters with which that stack is deployed once more. `environments` names what it needs beside the others:
+    `node` for CloudFront Functions.
+    """
+
+    name: str
+    template: Path
+    parameters: Callable[[Mapping[str, str]], Mapping[str, str]]
+    given_back: Callable[[Mapping[str, str]], Mapping[str, str]]
+    environments: Sequence[str] = ()
+
+    @property
+    def stack_name(self) -> str:
+        """The name of its local stack."""
+        return f"{given().stack_name}-{self.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Project:
     """A project with a SAM template, and its environments.
 
@@ -43,7 +64,7 @@ class Project:
     `setup` makes the environments that it is asked for by name. A build reads `folders` and `pins`. `command` begins
     the commands `up`, `deploy` and `down`, `start` is the shortest way to a running stack; messages name them.
     `credential` makes one for the stack's own commands, where the outputs say that the API asks for it; `probe` says
-    by which request one sees that the API answers, with that credential.
+    by which request one sees that the API answers, with that credential. `extensions` are its further templates.
     """
 
     name: str
@@ -59,6 +80,7 @@ class Project:
     pins: Sequence[str] = ()
     initialised_ahead: Sequence[str] = ()
     check: Check | None = None
+    extensions: Sequence[Extension] = ()
 
     @property
     def stack_name(self) -> str:

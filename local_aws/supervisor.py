@@ -2,25 +2,34 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from local_aws import clock, environment, stack
-from local_aws.build import build
+from local_aws.build import build, build_extension
 from local_aws.deploy import await_answer, deploy
 from local_aws.failures import CommandFailed
 from local_aws.layers import DeployedLayers, Sources, restore
 from local_aws.paths import State
 from local_aws.processes import Child, Interrupts, run
-from local_aws.project import given
+from local_aws.project import Extension, given
 from local_aws.stacks.record import StackRecord, write_record
 from local_aws.stacks.running import recorded_stack
 from local_aws.template_parameters import check_rules, still_known
 
 # Opens a step by its name; the result shows a line about the step's progress.
 Step = Callable[[str], AbstractContextManager[Callable[[str], None]]]
+
+
+class _Wanted(NamedTuple):
+    """What is deployed: the template's parameters, and which of the project's extensions."""
+
+    parameters: Mapping[str, str]
+    extensions: Sequence[str]
+
 
 _IMPORTED_FROM = Path(__file__).resolve().parents[1]
 _POLL_SECONDS = 0.02
@@ -34,6 +43,7 @@ def local_stack(
     parameters: Mapping[str, str],
     enforce_iam: bool = False,
     concurrency: int | None = None,
+    extensions: Sequence[str] = (),
     interrupts: Interrupts,
     step: Step,
 ) -> Iterator[tuple[StackRecord, Child]]:
@@ -42,11 +52,13 @@ def local_stack(
 
     `parameters` are those of the template that differ from samconfig.toml's; the stack's own key, if it needs one, is
     in stack.json. With `enforce_iam` each function may do only what its role allows. `concurrency` is how many
-    invocations of each function run at once; None derives it from the machine.
+    invocations of each function run at once; None derives it from the machine. `extensions` names those of the
+    project's that are deployed, too.
     """
     with stack.held(state), _session(state):
         with step("environments") as show:
-            make_environments(state, "emulator", "sam", "runtime", interrupts=interrupts, show=show)
+            further = [name for extension in _wanted(extensions) for name in extension.environments]
+            make_environments(state, "emulator", "sam", "runtime", *further, interrupts=interrupts, show=show)
         with _emulator(state, _options(enforce_iam, concurrency), interrupts) as child, _published(state):
             # `sam build` requires the profile, and calls no service.
             environment.write_aws_config(state, environment.NOWHERE, "of no use")
@@ -58,18 +70,19 @@ def local_stack(
                 restore(state)
                 return serving
 
-            serving = _build_and_deploy(state, begun, parameters, interrupts, step)
+            serving = _build_and_deploy(state, begun, _Wanted(parameters, extensions), interrupts, step)
             write_record(state.stack_file, serving)
             yield serving, child
 
 
 def redeploy(state: State, *, parameters: Mapping[str, str], interrupts: Interrupts, step: Step) -> StackRecord:
-    """Build and deploy to the running stack, which keeps all of its parameters but the given ones; raises Interrupted,
-    InvalidParameter and any of the failures."""
+    """Build and deploy to the running stack, which keeps its extensions, and all of its parameters but the given ones;
+    raises Interrupted, InvalidParameter and any of the failures."""
     serving = stack.running(state)
     parameters = {**still_known(recorded_stack(serving).parameters), **parameters}
     check_rules(parameters)
-    serving = _build_and_deploy(state, lambda: serving, parameters, interrupts, step)
+    wanted = _Wanted(parameters, list(serving.extensions))
+    serving = _build_and_deploy(state, lambda: serving, wanted, interrupts, step)
     stack.running(state)  # a stack that has stopped meanwhile must not be announced again
     write_record(state.stack_file, serving)
     return serving
@@ -85,7 +98,11 @@ def serve(emulator: Child, interrupts: Interrupts, *, look: Callable[[], None] =
 
 
 def _build_and_deploy(
-    state: State, begun: Callable[[], StackRecord], parameters: Mapping[str, str], interrupts: Interrupts, step: Step
+    state: State,
+    begun: Callable[[], StackRecord],
+    wanted: _Wanted,
+    interrupts: Interrupts,
+    step: Step,
 ) -> StackRecord:
     """Deploys to the emulator that `begun` describes; only the build does not need it, and may run while it starts."""
     with stack.deploying(state, interrupts.pause):
@@ -96,14 +113,41 @@ def _build_and_deploy(
             template = build(state, interrupts=interrupts, show=show, deployed_layers=unchanged)
         serving = begun()
         with step("deploy") as show:
+            parameters = dict(wanted.parameters)
             outputs = deploy(state, template, parameters=parameters, interrupts=interrupts, show=show)
             deployed.write_after(state, sources, template)
+        of_extensions = dict[str, dict[str, str]]()
+        for extension in _wanted(wanted.extensions):
+            with step(extension.name) as show:
+                made = _deploy_extension(state, extension, outputs, interrupts, show)
+                parameters |= extension.given_back(made)
+                outputs = deploy(state, template, parameters=parameters, interrupts=interrupts, show=show)
+                of_extensions[extension.name] = made
         with step("API answers"):
             api_key = serving.api_key
             if api_key is None:
                 api_key = given().credential(outputs, interrupts)
             await_answer(serving.api_url, interrupts, given().probe(outputs, api_key))
-    return replace(serving, outputs=outputs, api_key=api_key)
+    return replace(serving, outputs=outputs, api_key=api_key, extensions=of_extensions)
+
+
+def _wanted(names: Sequence[str]) -> list[Extension]:
+    return [extension for extension in given().extensions if extension.name in names]
+
+
+def _deploy_extension(
+    state: State, extension: Extension, outputs: Mapping[str, str], interrupts: Interrupts, show: Callable[[str], None]
+) -> dict[str, str]:
+    layers = {name: layer.uri for name, layer in DeployedLayers.read(state).layers.items()}
+    template = build_extension(state, extension, interrupts=interrupts, show=show, deployed_layers=layers)
+    return deploy(
+        state,
+        template,
+        parameters=extension.parameters(outputs),
+        interrupts=interrupts,
+        show=show,
+        stack_name=extension.stack_name,
+    )
 
 
 def make_environments(state: State, *names: str, interrupts: Interrupts, show: Callable[[str], None]) -> None:

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-SERVICES = ("dynamodb", "lambda", "s3", "secretsmanager", "sns", "sqs", "stepfunctions")
+SERVICES = ("cloudfront", "dynamodb", "lambda", "s3", "secretsmanager", "sns", "sqs", "stepfunctions")
 
 
 def main(packages: str, folder: str) -> None:

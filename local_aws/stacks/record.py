@@ -27,6 +27,7 @@ class StackRecord:
     region: str
     stack_name: str
     outputs: Mapping[str, str] = field(default_factory=dict)
+    extensions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # the outputs of each, by its name
     api_key: str | None = field(default=None, repr=False)
     aws_secret: str = field(default="local", repr=False)
     clock_file: str | None = None

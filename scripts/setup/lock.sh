@@ -15,6 +15,7 @@ compile() { # group, lock file, further arguments
 compile layer-dependencies layers/dependencies/requirements.txt
 # The layer and the tests use the same versions of Pillow and of everything else they share.
 compile layer-imaging layers/imaging/requirements.txt
+compile layer-signing layers/signing/requirements.txt
 # The bytecode of both layers' packages; pyvips-binary has no modules.
 compile layer-dependencies layers/bytecode/requirements.txt --group pyproject.toml:layer-imaging \
     --no-emit-package pyvips-binary -c layers/dependencies/requirements.txt -c layers/imaging/requirements.txt

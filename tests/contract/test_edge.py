@@ -16,6 +16,7 @@ from darkroom.aws.images.queues import EdgeQueue
 from darkroom.aws.images.url_signer import UrlSigningFunction
 from darkroom.domain.images.pictures import EdgeUrls
 from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.kernel.visibility import Visibility
 from tests.contract.conftest import Aws
 from tests.support.images import NOW
@@ -94,7 +95,13 @@ class SigningFunction:
 
 
 def test_one_policy_is_signed_for_all_variants_of_an_image() -> None:
-    answer = {"policy": "p", "signature": "s", "key_pair_id": "K", "hash_algorithm": "SHA256", "expires_at": NOW}
+    answer = {
+        "policy": "p",
+        "signature": "s",
+        "key_pair_id": "K",
+        "hash_algorithm": "SHA256",
+        "expires_at": rfc3339(NOW),
+    }
     function = SigningFunction(answer)
     made: list[SigningFunction] = []
 

@@ -89,6 +89,9 @@ _SnapStart = Annotated[
 _Core = Annotated[
     bool, typer.Option("--core", help="Deploy the core alone, without webhooks, usage, imports and the page.")
 ]
+_Delivery = Annotated[
+    bool, typer.Option("--delivery", help="Deploy delivery, too: the stack that serves public images as by CloudFront.")
+]
 _EnforceIam = Annotated[
     bool, typer.Option("--enforce-iam", help="Evaluate IAM: each function may do only what its role allows.")
 ]
@@ -122,6 +125,7 @@ def up(
     allowed_origins: _AllowedOrigins = "",
     snap_start: _SnapStart = False,
     core: _Core = False,
+    delivery: _Delivery = False,
     settings: _Set = None,
     enforce_iam: _EnforceIam = False,
     concurrency: _Concurrency = None,
@@ -155,6 +159,7 @@ def up(
         parameters,
         enforce_iam=enforce_iam,
         concurrency=concurrency,
+        extensions=["delivery"] if delivery else [],
         develop=develop,
         open_page=open_page,
         then_exit=then_exit,
@@ -175,6 +180,7 @@ def _run(
     *,
     enforce_iam: bool,
     concurrency: int | None,
+    extensions: list[str],
     develop: Path | None,
     open_page: bool,
     then_exit: bool,
@@ -195,6 +201,7 @@ def _run(
                     parameters=parameters,
                     enforce_iam=enforce_iam,
                     concurrency=concurrency,
+                    extensions=extensions,
                     interrupts=interrupts,
                     step=steps,
                 ) as (stack, emulator),

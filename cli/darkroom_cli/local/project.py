@@ -8,7 +8,7 @@ from http import HTTPStatus
 from darkroom_cli.places import ROOT
 from darkroom_cli.stack.local import HOME, STATE_VARIABLE
 from local_aws.processes import Interrupts
-from local_aws.project import Check, Probe, Project, give
+from local_aws.project import Check, Extension, Probe, Project, give
 
 KEYS = "keys"
 """The value of the template's `Access` that requires keys."""
@@ -38,6 +38,16 @@ def _probe(outputs: Mapping[str, str], api_key: str | None) -> Probe:
     )
 
 
+def _parameters_of_delivery(outputs: Mapping[str, str]) -> Mapping[str, str]:
+    """Those of extensions/delivery.yaml that have the names of the outputs, and those that have not."""
+    same = ("OutputsBucketName", "OutputsBucketDomainName", "ImagesTableName", "TokenBucketsTableName", "KeyArn")
+    return {
+        **{name: outputs[name] for name in same if name in outputs},
+        "CoreStack": "darkroom-local",
+        "AlarmTopic": outputs["WarningAlarmsTopicArn"],
+    }
+
+
 PROJECT = Project(
     name="darkroom",
     root=ROOT,
@@ -52,6 +62,15 @@ PROJECT = Project(
     # The functions that the first photo would have to wait for.
     initialised_ahead=(
         *("ReadImageFunction", "SubmitImageFunction", "TranscodeImageFunction", "AuthorizeRequestFunction"),
+    ),
+    extensions=(
+        Extension(
+            name="delivery",
+            template=ROOT / "extensions" / "delivery.yaml",
+            parameters=_parameters_of_delivery,
+            given_back=lambda outputs: {"Edge": outputs["Edge"]},
+            environments=("node",),
+        ),
     ),
     check=Check(
         name="reading the presets",

@@ -136,6 +136,11 @@ def some_of(*choices: str) -> Parse:
     return lambda text: frozenset(map(one_of(*choices), _listed(text)))
 
 
+def some_words(text: str) -> frozenset[str]:
+    """Parses a list of words: "K1,K2"."""
+    return frozenset(_listed(text))
+
+
 def ports(text: str) -> frozenset[int]:
     """Parses a list of ports: "443,8443"."""
     return frozenset(whole_number(1, 65_535)(port) for port in _listed(text))

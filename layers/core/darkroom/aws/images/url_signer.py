@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from darkroom.aws.kernel.errors import retryable
 from darkroom.domain.images.pictures import EdgeUrls
 from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.instants import from_rfc3339
 from darkroom.domain.kernel.visibility import Visibility, folder_of
 
 if TYPE_CHECKING:
@@ -43,4 +44,4 @@ class UrlSigningFunction:
             "Hash-Algorithm": "hash_algorithm",
         }
         query = "&".join(f"{name}={signed[field]}" for name, field in names.items())
-        return EdgeUrls(base=self._base, signature=query, expires_at=signed["expires_at"])
+        return EdgeUrls(base=self._base, signature=query, expires_at=from_rfc3339(signed["expires_at"]))

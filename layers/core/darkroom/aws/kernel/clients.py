@@ -282,6 +282,11 @@ def step_functions_client() -> SFNClient:
     return client
 
 
+def cloudfront_client() -> Any:
+    """A CloudFront client whose calls take at most about 8 seconds, the second attempt included."""
+    return _client("cloudfront", _SQS)
+
+
 def secrets_manager_client() -> SecretsManagerClient:
     """A Secrets Manager client whose calls take at most about 5 seconds, the second attempt included."""
     client: SecretsManagerClient = _client("secretsmanager", _SECRETS_MANAGER)

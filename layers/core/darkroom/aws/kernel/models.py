@@ -8,7 +8,7 @@ from typing import Any
 import botocore
 from botocore.loaders import JSONFileLoader, Loader
 
-SERVICES = ("dynamodb", "lambda", "s3", "secretsmanager", "sns", "sqs", "stepfunctions")
+SERVICES = ("cloudfront", "dynamodb", "lambda", "s3", "secretsmanager", "sns", "sqs", "stepfunctions")
 
 
 class _Files(JSONFileLoader):

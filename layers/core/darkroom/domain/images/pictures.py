@@ -54,11 +54,16 @@ class Picture:
     expires_at: Milliseconds | None = None
 
 
+def address_of(image: Image, variant: Variant) -> str:
+    """What the edge makes a key of: the variant's key. Of one that was made in several formats, the JPEG has the
+    address between whose files the edge chooses."""
+    groups = negotiated_groups(image.variants)
+    return next((group.key for group in groups if group.jpeg.name == variant.name), variant.key)
+
+
 def urls_of(image: Image, edge: EdgeUrls) -> Mapping[str, str]:
-    """The URLs at the edge of those of the image's variants that have one, by name. Of one that was made in several
-    formats, that of the JPEG is the address between whose files the edge chooses."""
-    shared = {group.jpeg.name: group.key for group in negotiated_groups(image.variants)}
-    urls = ((variant.name, edge.of(variant, shared.get(variant.name, variant.key))) for variant in image.variants)
+    """The URLs at the edge of those of the image's variants that have one, by name."""
+    urls = ((variant.name, edge.of(variant, address_of(image, variant))) for variant in image.variants)
     return {name: url for name, url in urls if url is not None}
 
 
