@@ -17,10 +17,11 @@ from pathlib import Path
 
 import pillow_heif
 import pyvips
+from cryptography.hazmat.backends.openssl.backend import backend
 from PIL import _avif, features
 
 LIST = Path("layers/libraries.toml")
-LOCKS = (Path("layers/dependencies/requirements.txt"), Path("layers/imaging/requirements.txt"))
+LOCKS = tuple(Path(f"layers/{layer}/requirements.txt") for layer in ("dependencies", "imaging", "signing"))
 COMPARED_WITHIN = timedelta(days=45)
 
 _BUNDLED = re.compile(r"[^/]+\.libs/(lib\w+?)(?:-[0-9a-f]{8})?\.so(?:\.([\d.]+))?")
@@ -77,6 +78,7 @@ def _told() -> Iterator[tuple[str, str]]:
     for codec, version in re.findall(r"(\w+) \[\w+(?:/\w+)?\]:v?([\w.-]+)", _avif.codec_versions()):
         yield f"pillow/{codec}", version
     yield "pillow/libpng16", _version_in("pillow", "libpng16", rb"libpng version ([\d.]+)")
+    yield "cryptography/openssl", backend.openssl_version_text().split()[1]
     info = pillow_heif.libheif_info()
     yield "pillow-heif/libheif", info["libheif"]
     yield "pillow-heif/libde265", info["decoders"]["libde265"].rpartition(" ")[2]

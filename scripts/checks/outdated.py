@@ -23,7 +23,7 @@ from typing import Any
 from checks.libraries import LIST, LOCKS, differences, installed, listed, not_compared, pinned
 
 _UV, _AUDIT = Path(".darkroom/venvs/uv/bin/uv"), Path(".darkroom/venvs/audit/bin/pip-audit")
-_GROUP_LOCKS = {"layer-dependencies": LOCKS[0], "layer-imaging": LOCKS[1]}
+_GROUP_LOCKS = {f"layer-{lock.parent.name}": lock for lock in LOCKS}
 
 type RunCommand = Callable[[Sequence[str], str], subprocess.CompletedProcess[str]]
 """Runs a command with a text as its input."""

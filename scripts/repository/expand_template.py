@@ -22,6 +22,7 @@ from repository.report import ROOT
 
 TEMPLATE = ROOT / "template.yaml"
 OBSERVABILITY = ROOT / "extensions" / "observability.yaml"
+DELIVERY = ROOT / "extensions" / "delivery.yaml"
 
 LANGUAGE_EXTENSIONS = "AWS::LanguageExtensions"
 NESTED_STACK = "AWS::CloudFormation::Stack"
@@ -36,14 +37,14 @@ class _NoManagedPolicies:
         return {}
 
 
-def raw_template() -> Template:
+def raw_template(path: Path = TEMPLATE) -> Template:
     """The file itself, with its loops expanded and CloudFormation's tags in their long forms."""
-    return copy.deepcopy(_raw())
+    return copy.deepcopy(_raw(path))
 
 
 @functools.cache
-def _raw() -> Template:
-    return without_loops(TEMPLATE)
+def _raw(path: Path) -> Template:
+    return without_loops(path)
 
 
 def without_loops(path: Path, *, snap_start: str = "None") -> Template:
@@ -231,11 +232,11 @@ def expanded_template(
     return copy.deepcopy(_expanded(path, environment, access, snap_start))
 
 
-def resources(kind: str) -> dict[str, Template]:
+def resources(kind: str, path: Path = TEMPLATE) -> dict[str, Template]:
     """The properties of all resources of one type, by logical id, in a stack that is observed and has all parts."""
     return {
         name: with_all_parts(resource.get("Properties", {}))
-        for name, resource in _usual()["Resources"].items()
+        for name, resource in _expanded(path, "prod", "iam", "None")["Resources"].items()
         if resource["Type"] == kind
     }
 
@@ -295,7 +296,7 @@ def _holds(condition: Any, parameters: Mapping[str, str]) -> bool:
         case {"Condition": str(name)}:
             return _holds(_conditions()[name], parameters)
         case {"Fn::Equals": [{"Ref": str(name)} | {"Fn::Join": ["", {"Ref": str(name)}]}, value]}:  # or an empty list
-            chosen = parameters[name] if name in parameters else _raw()["Parameters"][name]["Default"]
+            chosen = parameters[name] if name in parameters else _raw(TEMPLATE)["Parameters"][name]["Default"]
             return bool(chosen == value)
         case {"Fn::Not": [inner]}:
             return not _holds(inner, parameters)

@@ -1,11 +1,11 @@
-"""What several tests read from template.yaml."""
+"""What several tests read from template.yaml and the template of delivery."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from repository.expand_template import is_optional, raw_template, resources
+from repository.expand_template import DELIVERY, TEMPLATE, is_optional, raw_template, resources
 from repository.report import ROOT
 
 PAGE_ROUTES = frozenset(f"{method} {path}" for method in ("GET", "HEAD") for path in ("/app", "/app/{path+}"))
@@ -31,7 +31,19 @@ DELETERS = {
 }
 """The functions that delete from each bucket that is written once."""
 
-FUNCTION_FOLDERS = sorted(path.parent.name for path in ROOT.glob("functions/*/app.py"))
+
+
+def _folders(template: Path) -> list[str]:
+    functions = raw_template(template)["Resources"].values()
+    return sorted(Path(each["Properties"]["CodeUri"]).name for each in functions if each["Type"] == FUNCTION)
+
+
+FUNCTION = "AWS::Serverless::Function"
+
+FUNCTION_FOLDERS = _folders(TEMPLATE)
+
+DELIVERY_FOLDERS = _folders(DELIVERY)
+"""The functions that only a stack of delivery has."""
 
 type Grant = tuple[str, str]
 """An action and its resources."""
@@ -44,9 +56,10 @@ def name_of(folder: str) -> str:
 
 def statements(role: str, *, optional: bool = False) -> list[dict[str, Any]]:
     """The statements of a role; with `optional`, also those that it has only if a parameter asks for them."""
+    roles = resources("AWS::IAM::Role") | resources("AWS::IAM::Role", DELIVERY)
     return [
         statement["Fn::If"][1] if is_optional(statement) else statement
-        for policy in resources("AWS::IAM::Role")[role]["Policies"]
+        for policy in roles[role]["Policies"]
         for statement in policy["PolicyDocument"]["Statement"]
         if optional or not is_optional(statement)
     ]
@@ -86,5 +99,5 @@ def functions_of_the_core() -> list[str]:
     return [
         Path(resource["Properties"]["CodeUri"]).name
         for resource in raw_template()["Resources"].values()
-        if resource["Type"] == "AWS::Serverless::Function" and "Condition" not in resource
+        if resource["Type"] == FUNCTION and "Condition" not in resource
     ]

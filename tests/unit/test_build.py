@@ -51,11 +51,18 @@ class Checkout:
         return module.build(self.state, interrupts=Interrupts(), show=lambda _: None, deployed_layers=deployed)
 
     def _sam_build(
-        self, _state: State, folder: Path, excluded: Iterable[str], *, interrupts: object, show: Callable[[str], None]
+        self,
+        _state: State,
+        template: Path,
+        folder: Path,
+        excluded: Iterable[str],
+        *,
+        interrupts: object,
+        show: Callable[[str], None],
     ) -> None:
         self.builds.append(list(excluded))
         (folder / "build").mkdir(parents=True, exist_ok=True)
-        (folder / "build" / "template.yaml").write_text(given().template.read_text())
+        (folder / "build" / "template.yaml").write_text(template.read_text())
         if self.fails:
             raise CommandFailed("sam build", 1, folder / "log")
 

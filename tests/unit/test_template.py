@@ -44,7 +44,15 @@ from repository.expand_template import (
 )
 from repository.openapi.routes import ROUTES
 from repository.report import ROOT
-from tests.support.template import DELETERS, LOG_DELIVERIES, PAGE_ROUTES, statements, unless_polled
+from tests.support.template import (
+    DELETERS,
+    DELIVERY_FOLDERS,
+    FUNCTION_FOLDERS,
+    LOG_DELIVERIES,
+    PAGE_ROUTES,
+    statements,
+    unless_polled,
+)
 
 QUEUES = resources("AWS::SQS::Queue")
 FUNCTIONS = resources("AWS::Lambda::Function")
@@ -62,7 +70,6 @@ CONSUMERS = sorted(
     if subscription["Protocol"] == "sqs"
 )
 ROLES = resources("AWS::IAM::Role")
-FUNCTION_FOLDERS = sorted(path.name for path in (ROOT / "functions").iterdir() if (path / "app.py").exists())
 
 
 OPEN_ROUTES = frozenset({"GET /openapi.json", "HEAD /openapi.json"}) | PAGE_ROUTES
@@ -386,13 +393,15 @@ def test_every_dead_letter_queue_is_one_that_the_sweeper_and_the_archiver_look_a
 
 def test_every_function_folder_has_a_resource_an_event_and_a_test_and_nothing_else_has() -> None:
     assert sorted(folder_of(name) for name in FUNCTIONS) == FUNCTION_FOLDERS
-    assert sorted(path.stem for path in (ROOT / "events").glob("*.json")) == FUNCTION_FOLDERS
-    for folder in FUNCTION_FOLDERS:
+    folders = sorted(path.parent.name for path in (ROOT / "functions").glob("*/app.py"))
+    assert folders == sorted([*FUNCTION_FOLDERS, *DELIVERY_FOLDERS])
+    assert sorted(path.stem for path in (ROOT / "events").glob("*.json")) == folders
+    for folder in folders:
         assert (ROOT / "tests" / "unit" / f"test_{folder}.py").exists(), folder
         assert len(list(ROOT.glob(f"layers/core/darkroom/operations/*/{folder}.py"))) == 1, folder
 
 
-@pytest.mark.parametrize("folder", FUNCTION_FOLDERS)
+@pytest.mark.parametrize("folder", [*FUNCTION_FOLDERS, *DELIVERY_FOLDERS])
 def test_a_function_is_one_file(folder: str) -> None:
     assert [path.name for path in (ROOT / "functions" / folder).iterdir() if path.name != "__pycache__"] == ["app.py"]
 

@@ -16,9 +16,19 @@ from darkroom.aws.images.images_table import DUE_INDEX, LISTED_INDEX, NEWEST_IND
 from darkroom.aws.webhooks import deliveries_table, endpoints_table
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.visibility import PREFIXES
-from repository.expand_template import resources
+from repository.expand_template import DELIVERY, TEMPLATE, resources
 from repository.report import ROOT
-from tests.support.template import FUNCTION_FOLDERS, LOG_DELIVERIES, Grant, _listed, _text, granted, name_of, statements
+from tests.support.template import (
+    DELIVERY_FOLDERS,
+    FUNCTION_FOLDERS,
+    LOG_DELIVERIES,
+    Grant,
+    _listed,
+    _text,
+    granted,
+    name_of,
+    statements,
+)
 
 pytestmark = pytest.mark.promise("permissions")
 
@@ -62,10 +72,15 @@ ADAPTERS = {
     "followers": ("followers", "FollowersQueues"),
     "message_keys": ("secrets", "StoredSecret"),
     "rejected_messages": ("dead_letters", "RejectedMessageQueues"),
+    "distribution": ("distribution", "Distribution"),
+    "invalidations": ("invalidations_table", "InvalidationsTable"),
+    "signing_keys": ("secrets", "StoredSecret"),
 }
 """The adapter of each port, which has one name from the handlers to the operations."""
 
 LANE_QUEUES = {f"${{{lane.capitalize()}Queue.Arn}}" for lane in LANES}
+
+TABLE = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/"
 
 RESOURCES = {
     "images": {"${ImagesTable.Arn}"},
@@ -106,7 +121,13 @@ RESOURCES = {
     "master_secret": {"${WebhooksSecret.Id}"},
     "followers": {f"arn:${{AWS::Partition}}:sqs:${{AWS::Region}}:${{AWS::AccountId}}:{PREFIX}*"},
     "message_keys": {"${MessageKey.Id}"},
+    "distribution": {"arn:${AWS::Partition}:cloudfront::${AWS::AccountId}:distribution/${Distribution}"},
+    "invalidations": {f"{TABLE}${{TokenBucketsTableName}}"},
+    "signing_keys": {"${SigningSecret}"},
 }
+
+RESOURCES_OF_THE_CORE = {"images": {f"{TABLE}${{ImagesTableName}}"}}
+"""The resources as a stack of delivery knows them, by the core's outputs."""
 
 ACTIONS = {
     "get_item": "dynamodb:GetItem",
@@ -138,6 +159,7 @@ ACTIONS = {
     "publish_batch": "sns:Publish",
     "list_subscriptions_by_topic": "sns:ListSubscriptionsByTopic",
     "get_secret_value": "secretsmanager:GetSecretValue",
+    "create_invalidation": "cloudfront:CreateInvalidation",
     "transact_write_items": "dynamodb:PutItem",  # and what else is in the transaction: see below
 }
 """The permission that each call of a client needs
@@ -299,13 +321,14 @@ def needed(folder: str) -> set[Grant]:
     calls = {
         call for path in (app, *by_name) for name in module(path).definitions for call in port_calls(path, name, set())
     }
+    known = RESOURCES | RESOURCES_OF_THE_CORE if folder in DELIVERY_FOLDERS else RESOURCES
     grants: set[Grant] = set()
     for port, method in calls:
         file, class_name = ADAPTERS[port]
         (path,) = CORE.glob(f"aws/*/{file}.py")
         for action in client_calls(path, method, members_of(path, class_name), set()):
             if action.startswith("s3:List"):
-                on = {resource.split("/")[0] for resource in RESOURCES[port]}
+                on = {resource.split("/")[0] for resource in known[port]}
             elif action.startswith("sns:") and port == "followers":
                 on = RESOURCES["topic"]
             elif action == "states:DescribeExecution":
@@ -315,7 +338,7 @@ def needed(folder: str) -> set[Grant]:
             elif port == "rejected_messages":
                 on = {queue.replace("Queue", "DeadLetters") for queue in sources_of(folder)}
             else:
-                on = RESOURCES[port]
+                on = known[port]
             if action in ("sqs:SendMessage", "sns:Publish") and port in SIGNED:
                 grants |= {("secretsmanager:GetSecretValue", key) for key in RESOURCES["message_keys"]}
             grants |= {(action, resource) for resource in on}
@@ -331,11 +354,12 @@ def needed_by_lambda(folder: str) -> set[Grant]:
     https://docs.aws.amazon.com/lambda/latest/dg/services-dynamodb-eventsourcemapping.html#events-dynamodb-permissions
     """
     name, sources = name_of(folder), sources_of(folder)
+    is_traced = folder not in DELIVERY_FOLDERS
     streams = {source for source in sources if source.endswith(".StreamArn}")}
     queues = sources - streams
     return {
         *((f"logs:{action}", f"${{{name}Logs.Arn}}") for action in ("CreateLogStream", "PutLogEvents")),
-        *((f"xray:{action}", "*") for action in ("PutTraceSegments", "PutTelemetryRecords")),
+        *((f"xray:{action}", "*") for action in ("PutTraceSegments", "PutTelemetryRecords") if is_traced),
         *(
             (f"sqs:{action}", queue)
             for queue in queues
@@ -354,19 +378,29 @@ def sources_of(folder: str) -> set[str]:
     """The ARNs of the queues and streams that invoke the function."""
     return {
         _text(source["EventSourceArn"])
-        for source in resources("AWS::Lambda::EventSourceMapping").values()
+        for template in (TEMPLATE, DELIVERY)
+        for source in resources("AWS::Lambda::EventSourceMapping", template).values()
         if source["FunctionName"] == {"Ref": f"{name_of(folder)}Function"}
     }
+
+
+def needed_of_the_key(folder: str) -> set[Grant]:
+    """What a stack of delivery grants on the core's key to who uses its tables; the core has a policy for all of its
+    roles (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html)."""
+    if folder not in DELIVERY_FOLDERS or not any(action.startswith("dynamodb:") for action, _ in needed(folder)):
+        return set()
+    names = "Encrypt", "Decrypt", "ReEncryptFrom", "ReEncryptTo", "GenerateDataKey", "GenerateDataKeyWithoutPlaintext"
+    return {(f"kms:{name}", "${KeyArn}") for name in (*names, "DescribeKey")}
 
 
 CALLS_NOTHING = {"serve_page"}
 """The functions that have all that they need in their layers."""
 
 
-@pytest.mark.parametrize("folder", FUNCTION_FOLDERS)
+@pytest.mark.parametrize("folder", [*FUNCTION_FOLDERS, *DELIVERY_FOLDERS])
 def test_a_role_allows_what_its_function_calls_and_nothing_else(folder: str) -> None:
     assert bool(needed(folder)) != (folder in CALLS_NOTHING), "the reading has found nothing: something was renamed"
-    allowed = needed(folder) | needed_by_lambda(folder) | BEYOND_THE_CODE.get(folder, set())
+    allowed = needed(folder) | needed_by_lambda(folder) | BEYOND_THE_CODE.get(folder, set()) | needed_of_the_key(folder)
     assert granted(f"{name_of(folder)}FunctionRole", optional=True) == allowed
 
 

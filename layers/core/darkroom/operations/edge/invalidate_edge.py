@@ -15,7 +15,7 @@ from darkroom.ports.kernel import Clock
 class InvalidateEdgePorts:
     """What invalidating needs; `limit` is the budget of a month, in tags."""
 
-    edge: Edge
+    distribution: Edge
     invalidations: Invalidations
     clock: Clock
     limit: int
@@ -40,7 +40,7 @@ def invalidate_edge(ports: InvalidateEdgePorts, owed: Mapping[str, str]) -> Forg
         ports.invalidations.skip(bill, len(image_ids) - paid)  # guard: edge-skipped-noted
     if paid:
         try:
-            ports.edge.invalidate(image_ids[:paid], bill.reference)
+            ports.distribution.invalidate(image_ids[:paid], bill.reference)
         except Refused as refusal:
             ports.invalidations.pay_back(bill)
             raise Retryable(str(refusal)) from refusal

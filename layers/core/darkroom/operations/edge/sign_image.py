@@ -15,7 +15,7 @@ from darkroom.ports.kernel import Clock, Secret
 class SignImagePorts:
     """What signing needs; `trusted` are the ids of the keys that the distribution trusts."""
 
-    keys: Secret
+    signing_keys: Secret
     sign: Sign
     clock: Clock
     trusted: Collection[str]
@@ -27,7 +27,7 @@ def sign_image(ports: SignImagePorts, resource: object) -> dict[str, str]:
     LookupError if the secret has none of the trusted keys, and Retryable."""
     if not isinstance(resource, str) or not is_signable(resource):
         raise ValueError("only the variants of one signed image are signed")
-    key = newest_of(keys_in(ports.keys.current().text), ports.trusted)
+    key = newest_of(keys_in(ports.signing_keys.current().text), ports.trusted)
     if key is None:
         raise LookupError("the secret has none of the keys in SigningKeys")
     until_seconds = ports.clock() // 1000 + ports.signed_seconds

@@ -14,7 +14,7 @@ def wire() -> InvalidateEdgePorts:
     """The ports of `invalidate_edge`, from the function's environment."""
     settings = InvalidateEdgeSettings.read()
     return InvalidateEdgePorts(
-        edge=Distribution(clients.cloudfront_client(), settings.distribution_id),
+        distribution=Distribution(clients.cloudfront_client(), settings.distribution_id),
         invalidations=InvalidationsTable(clients.dynamodb_client(), settings.token_buckets_table),
         clock=clock,
         limit=settings.invalidations_per_month,

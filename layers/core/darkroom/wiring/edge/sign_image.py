@@ -14,7 +14,7 @@ def wire() -> SignImagePorts:
     """The ports of `sign_image`, from the function's environment."""
     settings = SignImageSettings.read()
     return SignImagePorts(
-        keys=StoredSecret(clients.secrets_manager_client, settings.signing_secret, clock=clock),
+        signing_keys=StoredSecret(clients.secrets_manager_client, settings.signing_secret, clock=clock),
         sign=sign,
         clock=clock,
         trusted=settings.signing_keys,
