@@ -32,7 +32,6 @@ DELETERS = {
 """The functions that delete from each bucket that is written once."""
 
 
-
 def _folders(template: Path) -> list[str]:
     functions = raw_template(template)["Resources"].values()
     return sorted(Path(each["Properties"]["CodeUri"]).name for each in functions if each["Type"] == FUNCTION)

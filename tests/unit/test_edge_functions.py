@@ -77,7 +77,9 @@ class World:
 
     @property
     def ports(self) -> InvalidateEdgePorts:
-        return InvalidateEdgePorts(distribution=self, invalidations=self, clock=lambda: 1_795_251_600_000, limit=self.limit)
+        return InvalidateEdgePorts(
+            distribution=self, invalidations=self, clock=lambda: 1_795_251_600_000, limit=self.limit
+        )
 
 
 OWED = {"m1": ID, "m2": OTHER, "m3": ID}
