@@ -9,7 +9,7 @@ import subprocess
 from benchmarks.documented import FIGURES, stale
 from repository.report import REPORTS, ROOT
 
-ON_A_STACK = ("calls", "costs", "cold", "api", "page", "local", "reads")
+ON_A_STACK = ("calls", "costs", "cold", "api", "page", "delivery", "local", "reads")
 """In this order: the first finds a stack without images, and the last leaves nothing to do when it stops."""
 
 IN_A_PROCESS = ("attention", "delay", "memory", "scale", "sweeper", "webhooks")
