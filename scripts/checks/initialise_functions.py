@@ -51,6 +51,8 @@ _PLAUSIBLE = {
     "AWS::SNS::Topic": "arn:aws:sns:us-east-1:123456789012:{}",
     "AWS::S3::Bucket": "darkroom-{}-example",
 }
+# A value of the parameter Edge: every part is taken as there, and some of the edge's items are no text.
+_EDGE = f"https://images.example,arn:distribution,{_PLAUSIBLE['AWS::SQS::Queue']},arn:queue,arn:signer,86400"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +137,8 @@ def _plausible(value: Any, template: Mapping[str, Any]) -> str:
             return _PLAUSIBLE.get(resource["Type"], "{}").format(target)
         case {"Fn::If": [_, _, str(otherwise)]}:
             return otherwise
+        case {"Fn::Select": [int(place), {"Fn::Split": [",", {"Fn::Sub": str(text)}]}]}:
+            return text.replace("${Edge}", _EDGE).split(",")[place]
         case {"Fn::GetAtt": [str(target), str(attribute)]}:
             return f"arn:aws:service:us-east-1:123456789012:{target}" if attribute == "Arn" else f"{target}.{attribute}"
         case _:
