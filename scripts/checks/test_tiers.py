@@ -91,7 +91,7 @@ TIERS = (
         workers=0,
         beside=("unit", "engine", "contract", "simulation"),
     ),
-    # The page's tests share a stack and a browser. What waits for the stack leaves the simulation a core.
+    # The page's tests share a stack and a browser. What waits for the stack leaves others a core.
     SuiteTier(
         name="page",
         budget_seconds=80,
@@ -99,7 +99,7 @@ TIERS = (
         is_quick=True,
         workers=0,
         needs_chromium=True,
-        beside=("simulation",),
+        beside=("simulation", "guards"),
     ),
     # One worker has a stack and the programs that measure it, the other one the programs that measure this machine.
     # Nothing is measured well, so others may run at the same time.

@@ -1,4 +1,5 @@
-"""Every fault strikes every call that the handlers make to AWS; `make prove` strikes pairs of them too."""
+"""Every fault strikes every call that the handlers make to AWS, and those that histories have in common once; `make
+prove` strikes pairs of them too."""
 
 from __future__ import annotations
 
@@ -10,10 +11,10 @@ import pytest
 
 import darkroom.operations.images.transcode_image as operation
 from tests.simulation.crashes.__main__ import main
-from tests.simulation.crashes.exploration import explore, strikes_at, undisturbed
+from tests.simulation.crashes.exploration import Findings, explore, own_points, strikes_at, undisturbed
 from tests.simulation.crashes.histories import HISTORIES
 from tests.simulation.crashes.scale import Scale
-from tests.simulation.crashes.wire import MODES
+from tests.simulation.crashes.wire import MODES, Point
 
 pytestmark = pytest.mark.promise("fault-at-any-call")
 
@@ -36,7 +37,22 @@ def apart[**Given, Result](work: Callable[Given, Result], *given: Given.args, **
         return pool.submit(work, *given, **options).result()
 
 
-NOTHING_IS_READ = ("cancelled", "never uploaded", "uploaded when withdrawn", "never found", "withdrawn while fetched")
+def explored(name: str) -> tuple[tuple[Point, ...], Findings]:
+    """The points of a history that none before it has, and what single faults at them do."""
+    # Three attempts have a first, a last and one between; more are like that one, and `make prove` strikes those too.
+    scale = Scale(shards=2, attempts=3)
+    points = own_points(HISTORIES[name], scale)
+    return points, explore(name, scale, faults=1, first=points[0].number)
+
+
+NOTHING_IS_READ = (
+    "deleted",
+    "cancelled",
+    "never uploaded",
+    "uploaded when withdrawn",
+    "never found",
+    "withdrawn while fetched",
+)
 
 
 @pytest.mark.parametrize(
@@ -48,10 +64,9 @@ NOTHING_IS_READ = ("cancelled", "never uploaded", "uploaded when withdrawn", "ne
     ],
 )
 def test_every_promise_holds_whatever_fault_strikes_any_one_call(history: str) -> None:
-    # Three attempts have a first, a last and one between; more are like that one, and `make prove` strikes those too.
-    found = apart(explore, history, Scale(shards=2, attempts=3), faults=1)
+    points, found = apart(explored, history)
     assert [str(violation) for violation in found.violations] == []
-    assert found.struck[1] == found.offered[1] == strikes_at(found.points) > 0, "each point, by every fault"
+    assert found.struck[1] == found.offered[1] == strikes_at(points) > 0, "each point, by every fault"
     assert bool(found.modes["1 read damaged"]) == (history not in NOTHING_IS_READ), "what is read arrives damaged once"
 
 

@@ -15,6 +15,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from tests.simulation.crashes import deployment
 from tests.simulation.crashes.engine import developed, is_prepared, remember
@@ -201,7 +202,7 @@ class _Explorer:
         if self.strikes:
             return True
         number, between = divmod(point.number - self.first, self.every)
-        return between == 0 and number // _BLOCK % self.shares == self.share
+        return number >= 0 and between == 0 and number // _BLOCK % self.shares == self.share
 
     def _become_struck(self, strike: Strike, start: bytes | None, sending: int) -> None:
         signal.setitimer(signal.ITIMER_VIRTUAL, HISTORY_SECONDS)  # the signal ends the process
@@ -310,6 +311,15 @@ def prepare() -> None:
 def strikes_at(points: Sequence[Point]) -> int:
     """How many histories single faults at these points make."""
     return sum(len(modes_at(point)) for point in points)
+
+
+def own_points(history: History, scale: Scale) -> tuple[Point, ...]:
+    """The points of a history after the beginning that it has in common with the one that it continues."""
+    points = undisturbed(history, scale).points
+    if history.continues is None:
+        return points
+    others = undisturbed(HISTORIES[history.continues], scale).points
+    return points[sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(points, others, strict=False))) :]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -66,7 +66,8 @@ same state go on as one; and late enough for the dead letters to have been archi
 @dataclass(frozen=True, kw_only=True)
 class History:
     """One possible course of an image. `play` returns its id; `ends` are the statuses in which its last run may end,
-    `tells` are the events of it, if they are always the same."""
+    `tells` are the events of it, if they are always the same. It `continues` another history, if it begins as that one:
+    what one fault does to their common beginning is known by that one."""
 
     name: str
     play: Callable[[World], str]
@@ -74,6 +75,7 @@ class History:
     deleted: bool = False
     loses_original: bool = False
     tells: tuple[EventType, ...] = ()
+    continues: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -504,24 +506,27 @@ HISTORIES = {
     history.name: history
     for history in (
         History(name="poison, mended and replayed", play=_poison, ends=(Status.DONE,)),
-        History(name="output lost and redone", play=_lost_and_redone, ends=(Status.DONE,)),
+        History(name="output lost and redone", play=_lost_and_redone, ends=(Status.DONE,), continues="good"),
         History(
             name="variants added",
             play=_variants_added,
             ends=(Status.DONE,),
             tells=(EventType.ACCEPTED, EventType.DONE, EventType.VARIANTS_ADDED),
+            continues="good",
         ),
         History(
             name="poison variants, mended",
             play=_poison_variants_added,
             ends=(Status.DONE,),
             tells=(EventType.ACCEPTED, EventType.DONE, EventType.WORK_FAILED, EventType.VARIANTS_ADDED),
+            continues="variants added",
         ),
         History(
             name="deleted with variants to come",
             play=_deleted_while_variants_are_added,
             ends=(Status.DONE,),
             deleted=True,
+            continues="variants added",
         ),
         # The worker may overtake a client that has to repeat itself.
         History(
@@ -538,7 +543,7 @@ HISTORIES = {
             ends=(Status.CANCELLED, Status.DONE),
             deleted=True,
         ),
-        History(name="deleted", play=_deleted, ends=(Status.DONE,), deleted=True),
+        History(name="deleted", play=_deleted, ends=(Status.DONE,), deleted=True, continues="good"),
         History(name="good", play=_good, ends=(Status.DONE,)),
         History(name="uploaded again and reused", play=_reused, ends=(Status.DONE,)),
         History(name="amid trouble", play=_amid_trouble, ends=(Status.DONE,)),
