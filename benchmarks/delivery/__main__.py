@@ -5,7 +5,8 @@
 1,000 variants of 125 photos are asked for 10,000 times, the n-th most popular 1/n as often as the first (Zipf's law,
 which requests to websites follow: https://doi.org/10.1109/INFCOM.1999.749260). Every answer's bytes are compared with
 the SHA-256 of the status document. Dollars are list prices (ways.py); the share of requests that reach the origin is
-the measured one; a view that waits for what another one fetches counts as a miss too, so it is a bound. On AWS an edge has several places with a cache each, so that a seldom seen picture misses more often.
+the measured one; a view that waits for what another one fetches counts as a miss too, so it is a bound. On AWS an edge
+has several places with a cache each, so that a seldom seen picture misses more often.
 Prints a table and writes build/reports/delivery.json.
 """
 
