@@ -398,14 +398,25 @@ class Api:
         again for some minutes."""
         headers = {"Idempotency-Key": idempotency_key or f"variants-{secrets.token_hex(16)}"}
         path, body = f"/images/{image_id}/variants", dict(what)
+        response = self._in_turn(lambda: self._client.post(path, json=body, headers=headers))
+        return self._answer(response, asked_for=image_id)
+
+    def change_visibility(self, image_id: str, visibility: str) -> StatusAnswer:
+        """Asks that a done image become `private`, `public` or `signed`; returns once that is accepted, or if it is so
+        already. While other work on the image is under way, it is asked again for some minutes."""
+        path, body = f"/images/{image_id}", {"visibility": visibility}
+        return self._answer(self._in_turn(lambda: self._client.patch(path, json=body)), asked_for=image_id)
+
+    def _in_turn(self, send: Callable[[], httpx.Response]) -> httpx.Response:
+        """The answer that accepts work beside an image, after other work on it. Raises Refused."""
         for _ in range(_TURNS):
-            response = self._send_patiently(lambda: self._client.post(path, json=body, headers=headers), self.url)
+            response = self._send_patiently(send, self.url)
             if response.status_code != 409 or _json_object(response).get("type") != _UNDER_WAY:
                 break
             self._pause(max(1.0, _retry_after(response) or 0.0))
-        if response.status_code != 202:
+        if response.status_code not in (httpx.codes.OK, httpx.codes.ACCEPTED):
             raise self._refusal(response)
-        return self._answer(response, asked_for=image_id)
+        return response
 
     def delete(self, image_id: str) -> None:
         """Deletes an image: an unfinished one is cancelled, and its objects are removed."""

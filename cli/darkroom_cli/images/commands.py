@@ -1,4 +1,4 @@
-"""`darkroom status`, `download`, `ls`, `redo` and `rm`: commands on accepted images."""
+"""`darkroom status`, `download`, `ls`, `visibility`, `redo` and `rm`: commands on accepted images."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from darkroom.domain.kernel.visibility import Visibility
 from darkroom_cli.images import by_id, pages
 from darkroom_cli.images.download import save_variants
 from darkroom_cli.images.ids import checked_image_id, ids_of
@@ -43,6 +44,18 @@ DOWNLOAD_EPILOG = """[bold]Examples[/bold]
   1    the image is not done, or a file differs or could not be fetched
   2    the command was not understood
   130  interrupted"""
+
+VISIBILITY_EPILOG = """[bold]Examples[/bold]
+
+  ./darkroom visibility 01h2xcejqtf2nbrexx3vqjhp41 public --wait
+  ./darkroom visibility 01h2xcejqtf2nbrexx3vqjhp41 private
+
+[bold]Exit status[/bold]
+
+  0    it will be so (with --wait: it is)
+  1    it is refused or (with --wait) has failed: standard error says why
+  2    the command was not understood
+  130  interrupted; what was accepted will be done"""
 
 LS_EPILOG = """[bold]Examples[/bold]
 
@@ -213,6 +226,34 @@ def ls(
         late=late,
     )
     listing.ls(chosen, filters, limit=limit, as_json=as_json)
+
+
+def visibility(
+    *,
+    image_id: ImageIdArgument,
+    of_whom: Annotated[
+        Visibility, typer.Argument(metavar="private|public|signed", help="Who sees it.", show_default=False)
+    ],
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it is so, or has failed.")] = False,
+    timeout_seconds: WaitTimeoutOption = 900,
+    url: UrlOption = None,
+    api_key: ApiKeyOption = None,
+    iam: IamOption = False,
+) -> None:
+    """Let everybody see a done image, those with a signed URL, or nobody.
+
+    Its variants get other URLs; the former ones end. While other work on it
+    is under way, the command waits for its turn.
+    """
+    target = resolve(url, api_key, iam)
+    with target.open() as api:
+        document = api.change_visibility(image_id, of_whom).document
+        if wait:
+            document = followed(api, image_id, timeout_seconds=timeout_seconds)
+    pages.show_status(display.output(), document, options=target.options)
+    work = document.get("work")
+    if work is not None and work["status"] == "failed":
+        raise typer.Exit(1)
 
 
 def rm(

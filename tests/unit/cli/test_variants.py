@@ -1,4 +1,4 @@
-"""`darkroom variants add`, and what `status` says of work beside an image."""
+"""`darkroom variants add` and `visibility`, and what `status` says of work beside an image."""
 
 from __future__ import annotations
 
@@ -81,3 +81,26 @@ def test_without_variants_nothing_is_sent(run: Run, api: FakeApi, tmp_path: Path
     for words in ((), ("--recipe", str(tmp_path / "no.json")), ("--variants", ",")):
         assert run("variants", "add", image_id, *words).exit_code == 2
     assert api.posts == []
+
+
+def test_another_visibility_is_asked_for_in_turn_and_followed_until_it_holds(run: Run, api: FakeApi) -> None:
+    image_id = api.put("done")
+    documents = [api.images[image_id] | {"work": work(status, kind="visibility")} for status in ("pending", "done")]
+    api.faults["PATCH"] += [
+        problem(409, "work_under_way", "Other work on this image is under way."),
+        Reply(status=202, body=documents[0], headers={"Retry-After": "0"}),
+    ]
+    api.faults["GET"].append(Reply(body=documents[1]))
+    assert run("visibility", image_id, "public", "--wait").exit_code == 0
+    asked = [sent for sent in api.requests if sent.method == "PATCH"]
+    assert [(sent.path, json.loads(sent.body)) for sent in asked] == 2 * [
+        (f"/images/{image_id}", {"visibility": "public"})
+    ]
+
+
+def test_a_visibility_that_is_refused_or_unknown_fails_the_command(run: Run, api: FakeApi) -> None:
+    image_id = api.put("done")
+    api.faults["PATCH"].append(problem(422, "part_not_deployed", "This stack delivers no images by CloudFront."))
+    refused = run("visibility", image_id, "public")
+    assert (refused.exit_code, "This stack delivers no images by CloudFront." in refused.stderr) == (1, True)
+    assert run("visibility", image_id, "shown").exit_code == 2
