@@ -11,7 +11,7 @@ from darkroom.domain.images.service_level import FAST_BURN, SLOW_BURN
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.sweeping.due import behind
 from darkroom.operations.images.count_outcomes import OutcomeCounter, report_outcomes
-from darkroom.operations.images.measure_lanes import Measures, measure_lanes
+from darkroom.operations.sweeping.measure_lanes import Measures, measure_lanes
 from darkroom.operations.sweeping.sweep_due_images import Sweep, sweep_due_images
 from darkroom.telemetry import emit_unless_zero, entry_point, report_sweep, report_unmeasured
 from darkroom.wiring.kernel.runtime import within

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from repository.expand_template import DELIVERY, TEMPLATE, is_optional, raw_template, resources
-from repository.report import ROOT
 
 PAGE_ROUTES = frozenset(f"{method} {path}" for method in ("GET", "HEAD") for path in ("/app", "/app/{path+}"))
 """The routes of the page, which asks for a credential itself."""

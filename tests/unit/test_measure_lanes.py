@@ -9,7 +9,7 @@ import pytest
 from darkroom.domain.images.service_level import MINUTE, SUCCEEDED, Outcomes, failed_attempt
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
-from darkroom.operations.images.measure_lanes import MeasureLanesPorts, Measures, measure_lanes
+from darkroom.operations.sweeping.measure_lanes import MeasureLanesPorts, Measures, measure_lanes
 from tests.support.fakes.rows import accepted_image
 from tests.support.fakes.world import World
 

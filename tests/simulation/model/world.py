@@ -28,9 +28,9 @@ from darkroom.domain.sweeping.due import MAX_PAUSE_SECONDS
 from darkroom.imaging import Developed, Developing, Placeholder, Rendered, develop
 from darkroom.operations.images.add_variants import AddVariantsPorts, NotDone, VariantsRequest, add_variants
 from darkroom.operations.images.list_images import ListImagesPorts, list_images
-from darkroom.operations.images.measure_lanes import MeasureLanesPorts, measure_lanes
 from darkroom.operations.images.transcode_image import Early, Finished, Outcome, Postponed, postponed_by
 from darkroom.operations.kernel.check_message import CheckPorts, check_message
+from darkroom.operations.sweeping.measure_lanes import MeasureLanesPorts, measure_lanes
 from darkroom.ports.dead_letters import DeadLetter
 from darkroom_cli.operator.domain.redrives import RedriveStatus
 from darkroom_cli.operator.operations.dead_letters.drop_dead_letters import DropDeadLettersPorts, drop_dead_letters

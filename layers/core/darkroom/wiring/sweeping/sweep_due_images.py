@@ -12,7 +12,7 @@ from darkroom.aws.kernel import clients
 from darkroom.aws.schedules.reservations_table import ReservationsTable
 from darkroom.aws.uploads.uploads import UploadsBucket
 from darkroom.operations.images.count_outcomes import CountOutcomesPorts
-from darkroom.operations.images.measure_lanes import MeasureLanesPorts
+from darkroom.operations.sweeping.measure_lanes import MeasureLanesPorts
 from darkroom.operations.sweeping.sweep_due_images import SweepDueImagesPorts
 from darkroom.settings import SweepDueImagesSettings
 from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
