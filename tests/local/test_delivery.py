@@ -84,7 +84,7 @@ def test_a_public_picture_is_on_a_page_without_a_key_and_gone_after_its_deletion
     assert {fetch(variant["url"]).status_code for variant in document["variants"]} <= {403, 404}
 
 
-@pytest.mark.guards("edge-private-never-served")
+@pytest.mark.promise("edge-private-never-served")
 def test_nothing_private_is_served_and_nothing_signed_without_its_signature(delivered: LocalStack) -> None:
     key, others = key_of(delivered, "shop"), key_of(delivered, "others")
     edge = edge_of(delivered)

@@ -14,7 +14,6 @@ from darkroom.domain.edge.policies import is_signable
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.operations.edge.invalidate_edge import Forgetting, InvalidateEdgePorts, invalidate_edge
 from darkroom.ports.edge import Refused
-from repository.report import ROOT
 
 ID, OTHER = "0" * 26, "1" * 26
 
@@ -143,9 +142,3 @@ def test_no_other_path_is_an_address(path: str) -> None:
 def test_only_the_variants_of_one_image_are_signed(resource: object) -> None:
     assert not is_signable(resource)
     assert is_signable(f"https://d1.cloudfront.net/signed/{ID}/*")
-
-
-def test_the_template_has_the_function_that_negotiates() -> None:
-    code = (ROOT / "extensions" / "negotiate_format.js").read_text()
-    text = "".join(f"        {line}" if line.strip() else line for line in code.splitlines(keepends=True))
-    assert f"FunctionCode: |\n{text}\n" in (ROOT / "extensions" / "delivery.yaml").read_text()

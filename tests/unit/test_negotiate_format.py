@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -138,3 +139,10 @@ def test_every_answer_says_that_it_varies_and_keeps_what_it_said() -> None:
 
 def test_the_function_is_small_enough_for_cloudfront() -> None:
     assert FUNCTION.stat().st_size <= 10 * 1024
+
+
+def test_the_template_has_this_text_without_the_names_of_its_guards() -> None:
+    """CloudFormation reads a function's code from the template alone; one line is one guard's."""
+    code = re.sub(r"  // guard: .+", "", FUNCTION.read_text())
+    text = "".join(f"        {line}" if line.strip() else line for line in code.splitlines(keepends=True))
+    assert f"FunctionCode: |\n{text}\n" in (ROOT / "extensions" / "delivery.yaml").read_text()
