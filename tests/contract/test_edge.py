@@ -10,7 +10,6 @@ from typing import Any
 import boto3
 import pytest
 
-from darkroom.aws.images.edge_budget import EdgeBudgetTable
 from darkroom.aws.images.objects import CACHE_CONTROL, OutputsBucket
 from darkroom.aws.images.queues import EdgeQueue
 from darkroom.aws.images.url_signer import UrlSigningFunction
@@ -69,23 +68,10 @@ def test_the_edge_is_told_by_a_message_for_each_image_in_its_tenants_share(aws: 
         EdgeQueue(boto3.client("sqs", endpoint_url="http://127.0.0.1:9"), aws.usage_queue_url).forget({ID: "acme"})
 
 
-def test_a_month_is_spent_once_something_was_skipped(aws: Aws) -> None:
-    dynamodb = boto3.client("dynamodb")
-    budget = EdgeBudgetTable(dynamodb, aws.token_buckets_table)
-    row = {"tenant_id": {"S": "edge#invalidations#2026-11"}, "used": {"N": "1000"}}
-    seen = []
-    for item in ({}, row, row | {"skipped": {"N": "1"}}):
-        if item:
-            dynamodb.put_item(TableName=aws.token_buckets_table, Item=item)
-        seen.append(budget.is_spent(NOW))
-    assert seen == [False, False, True]
-    assert not budget.is_spent(NOW + 31 * 86_400_000), "another month"
-
-
 class SigningFunction:
     """A client of Lambda whose function signs, or fails."""
 
-    def __init__(self, answer: dict[str, Any], **others: Any) -> None:
+    def __init__(self, answer: Any, **others: Any) -> None:
         self.asked: list[dict[str, Any]] = []
         self._answer, self._others = answer, others
 
@@ -94,15 +80,17 @@ class SigningFunction:
         return {"Payload": io.BytesIO(json.dumps(self._answer).encode()), **self._others}
 
 
+ANSWER = {
+    "policy": "p",
+    "signature": "s",
+    "key_pair_id": "KEYPAIR",
+    "hash_algorithm": "SHA256",
+    "expires_at": rfc3339(NOW),
+}
+
+
 def test_one_policy_is_signed_for_all_variants_of_an_image() -> None:
-    answer = {
-        "policy": "p",
-        "signature": "s",
-        "key_pair_id": "K",
-        "hash_algorithm": "SHA256",
-        "expires_at": rfc3339(NOW),
-    }
-    function = SigningFunction(answer)
+    function = SigningFunction(ANSWER)
     made: list[SigningFunction] = []
 
     def client() -> Any:
@@ -117,11 +105,28 @@ def test_one_policy_is_signed_for_all_variants_of_an_image() -> None:
         == signed
         == EdgeUrls(
             base="https://d1.example",
-            signature="Policy=p&Signature=s&Key-Pair-Id=K&Hash-Algorithm=SHA256",
+            signature="Policy=p&Signature=s&Key-Pair-Id=KEYPAIR&Hash-Algorithm=SHA256",
             expires_at=NOW,
         )
     )
     assert (len(made), function.asked[0]) == (1, {"resource": f"https://d1.example/signed/{ID}/*", "function": "arn"})
-    failed: Any = SigningFunction({"errorMessage": "no key"}, FunctionError="Unhandled")
-    with pytest.raises(Retryable):
-        UrlSigningFunction(lambda: failed, "arn", base="https://d1.example").sign(ID)
+
+
+DAMAGED: dict[str, tuple[Any, dict[str, str]]] = {
+    "it failed": ({"errorMessage": "no key"}, {"FunctionError": "Unhandled"}),
+    "a text": ("policy", {}),
+    "nothing": (None, {}),
+    "a list": ([ANSWER], {}),
+    "no signature": ({name: value for name, value in ANSWER.items() if name != "signature"}, {}),
+    "no time": (ANSWER | {"expires_at": 1}, {}),
+    "another time": (ANSWER | {"expires_at": "tomorrow"}, {}),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_an_answer_that_is_no_signature_is_an_outage_which_says_nothing_of_it(damage: str) -> None:
+    answer, others = DAMAGED[damage]
+    function: Any = SigningFunction(answer, **others)
+    with pytest.raises(Retryable) as outage:  # a warning, and a document without a picture (`edge_urls`)
+        UrlSigningFunction(lambda: function, "arn", base="https://d1.example").sign(ID)
+    assert not [word for word in ("Policy", "KEYPAIR", "tomorrow") if word in str(outage.value)]

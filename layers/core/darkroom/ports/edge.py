@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from darkroom.domain.edge.forgetting import Bill
+    from darkroom.domain.edge.forgetting import Bill, Payment
 
 
 class Invalidations(Protocol):
     """The monthly budget of invalidations. Every method raises Retryable if the table cannot answer."""
 
-    def pay(self, bill: Bill, limit: int) -> int:
-        """Takes what the bill wants from its month, or what is left of `limit`; returns how much. The bill that was
-        paid last is paid."""
+    def pay(self, bill: Bill, limit: int) -> Payment:
+        """Takes a unit for each of the bill's images, or for as many as are left of `limit`, and opens their payment.
 
-    def pay_back(self, bill: Bill) -> None:
-        """Gives back what the bill has cost, if it was paid last."""
+        The bill that was paid last is paid. While another's payment is open, that one is returned instead: nobody knows
+        whether the edge was told.
+        """
+
+    def settle(self, payment: Payment) -> None:
+        """Closes the payment, if it is open: the edge was told."""
 
     def skip(self, bill: Bill, count: int) -> None:
-        """Counts tags that the edge is not told to forget."""
-
-
-class Refused(Exception):
-    """CloudFront has certainly not begun an invalidation, which it may do later."""
+        """Counts images that the edge is not told to forget."""
 
 
 class Edge(Protocol):
     """The caches."""
 
-    def invalidate(self, image_ids: Collection[str], reference: str) -> None:
-        """Has the edge forget these images; again for the same reference does nothing. Raises Refused, or Retryable if
-        it may have been done."""
+    def invalidate(self, payment: Payment) -> None:
+        """Has the edge forget these images; the same payment again does nothing. Raises Retryable, or what refuses
+        it."""
 
 
 class Sign(Protocol):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from darkroom.aws.kernel.errors import code_of, retryable
+from darkroom.domain.edge.forgetting import Payment
 from darkroom.domain.kernel.errors import Retryable
 
 if TYPE_CHECKING:
@@ -18,56 +19,68 @@ if TYPE_CHECKING:
 _WRITES = 6
 """Two consumers pay at once at most: neither is in the other's way so often."""
 
+_MAY_PAY = (
+    "(attribute_not_exists(used) OR used <= :room)"  # guard: edge-budget-never-exceeded
+    " AND (attribute_not_exists(payer) OR payer <> :payer)"  # guard: edge-repetition-not-charged
+    " AND attribute_not_exists(is_open)"  # guard: edge-open-payment-kept
+)
+
 
 class InvalidationsTable:
-    """Implements the `Invalidations` port with a DynamoDB table."""
+    """Implements the `Invalidations` port with a DynamoDB table. The month's item has the images of the payment that
+    was made last, of `payer`; `is_open` until it is settled."""
 
     def __init__(self, client: DynamoDBClient, table_name: str) -> None:
         self._client = client
         self._table_name = table_name
 
-    def pay(self, bill: Bill, limit: int) -> int:
-        paid = min(bill.wanted, limit)
+    def pay(self, bill: Bill, limit: int) -> Payment:
+        paid = bill.image_ids[: max(0, limit)]
         for _ in range(_WRITES):
-            if paid <= 0:
-                return 0
+            if not paid:
+                break
             found = self._update(
-                bill,
-                "SET forget_at = :forget_at, payer = :payer, payment = :paid ADD used :paid",
-                # guard: edge-budget-never-exceeded
-                "(attribute_not_exists(used) OR used <= :room) AND (attribute_not_exists(payer) OR payer <> :payer)",
+                bill.month,
+                "SET forget_at = :forget_at, payer = :payer, image_ids = :image_ids, is_open = :open ADD used :paid",
+                _MAY_PAY,
                 {
                     ":forget_at": {"N": str(bill.forget_at)},
                     ":payer": {"S": bill.reference},
-                    ":paid": {"N": str(paid)},
-                    ":room": {"N": str(limit - paid)},
+                    ":image_ids": {"L": [{"S": image_id} for image_id in paid]},
+                    ":open": {"BOOL": True},
+                    ":paid": {"N": str(len(paid))},
+                    ":room": {"N": str(limit - len(paid))},
                 },
             )
             if found is None:
-                return paid
-            if found.get("payer", {}).get("S") == bill.reference:  # guard: edge-repetition-paid-once
-                return int(found["payment"]["N"])
-            paid = min(bill.wanted, limit - int(found["used"]["N"]))
-        raise Retryable("the budget of invalidations changed under every attempt")
+                return Payment(month=bill.month, image_ids=paid, reference=bill.reference)
+            payer = found.get("payer", {}).get("S")
+            if "is_open" in found or payer == bill.reference:  # guard: edge-repetition-paid-once
+                image_ids = tuple(image_id["S"] for image_id in found["image_ids"]["L"])
+                return Payment(month=bill.month, image_ids=image_ids, reference=payer)
+            paid = bill.image_ids[: max(0, limit - int(found["used"]["N"]))]
+        if paid:
+            raise Retryable("the budget of invalidations changed under every attempt")
+        return Payment(month=bill.month, image_ids=(), reference=bill.reference)
 
-    def pay_back(self, bill: Bill) -> None:
+    def settle(self, payment: Payment) -> None:
         self._update(
-            bill,
-            "SET used = used - payment REMOVE payer, payment",
-            "payer = :payer",  # guard: edge-pays-back-once
-            {":payer": {"S": bill.reference}},
+            payment.month,
+            "REMOVE is_open",
+            "payer = :payer",  # guard: edge-settles-its-own
+            {":payer": {"S": payment.reference}},
         )
 
     def skip(self, bill: Bill, count: int) -> None:
         self._update(
-            bill,
+            bill.month,
             "SET forget_at = :forget_at ADD skipped :count",
             None,
             {":forget_at": {"N": str(bill.forget_at)}, ":count": {"N": str(count)}},
         )
 
     def _update(
-        self, bill: Bill, expression: str, condition: str | None, values: dict[str, Any]
+        self, month: str, expression: str, condition: str | None, values: dict[str, Any]
     ) -> dict[str, Any] | None:
         """Changes the month's item; returns what it is instead if the condition fails."""
         conditions: dict[str, Any] = {} if condition is None else {"ConditionExpression": condition}
@@ -75,7 +88,7 @@ class InvalidationsTable:
             with retryable("paying for invalidations"):
                 self._client.update_item(
                     TableName=self._table_name,
-                    Key={"tenant_id": {"S": f"edge#invalidations#{bill.month}"}},
+                    Key={"tenant_id": {"S": f"edge#invalidations#{month}"}},
                     UpdateExpression=expression,
                     ExpressionAttributeValues=values,
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",

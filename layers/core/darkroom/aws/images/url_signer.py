@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
 
 
+_QUERY = {
+    "Policy": "policy",
+    "Signature": "signature",
+    "Key-Pair-Id": "key_pair_id",
+    "Hash-Algorithm": "hash_algorithm",
+}
+"""The parts of a signed URL's query, each with its name in the function's answer."""
+
+
 class UrlSigningFunction:
     """Implements the `UrlSigner` port by invoking a function; its client is made for the first image that is signed."""
 
@@ -34,14 +43,13 @@ class UrlSigningFunction:
             answer = self._client().invoke(
                 FunctionName=self._function_arn, Payload=json.dumps({"resource": resource}).encode()
             )
-            signed = json.loads(answer["Payload"].read())
+            body = answer["Payload"].read()
         if "FunctionError" in answer:
             raise Retryable("having URLs signed: the function failed")  # its log says why
-        names = {
-            "Policy": "policy",
-            "Signature": "signature",
-            "Key-Pair-Id": "key_pair_id",
-            "Hash-Algorithm": "hash_algorithm",
-        }
-        query = "&".join(f"{name}={signed[field]}" for name, field in names.items())
-        return EdgeUrls(base=self._base, signature=query, expires_at=from_rfc3339(signed["expires_at"]))
+        try:
+            signed = json.loads(body)
+            query = "&".join(f"{name}={signed[field]}" for name, field in _QUERY.items())
+            return EdgeUrls(base=self._base, signature=query, expires_at=from_rfc3339(signed["expires_at"]))
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            # Of the edge's stack, which may be of another version; what it said is a credential.
+            raise Retryable(f"having URLs signed: the answer was not understood: {type(error).__name__}") from None

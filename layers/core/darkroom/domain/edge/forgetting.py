@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,12 +19,22 @@ _FORGET_AFTER_SECONDS = 400 * 86_400
 
 @dataclass(frozen=True, kw_only=True)
 class Bill:
-    """The units that some messages cost in a month: `reference` names them, however often they come."""
+    """The images that some messages are about, a unit of the month's budget each: `reference` names the messages,
+    however often they come."""
 
     month: str
-    wanted: int
+    image_ids: tuple[str, ...]
     reference: str
     forget_at: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Payment:
+    """The images of a bill that are paid for."""
+
+    month: str
+    image_ids: tuple[str, ...]
+    reference: str
 
 
 def image_id_in(body: str) -> str:
@@ -36,13 +46,12 @@ def image_id_in(body: str) -> str:
     return image_id
 
 
-def reference_of(message_ids: Iterable[str]) -> str:
-    """Names these messages. Not their images: an image that is to be forgotten again is forgotten again."""
-    return hashlib.sha256("\n".join(sorted(message_ids)).encode()).hexdigest()
-
-
-def bill_of(wanted: int, reference: str, now: Milliseconds) -> Bill:
-    """The bill for so many tags."""
+def bill_of(owed: Mapping[str, str], now: Milliseconds) -> Bill:
+    """The bill for the images of these messages, by the messages' ids. It is theirs, not their images': an image that
+    is to be forgotten again is forgotten again."""
     return Bill(
-        month=day_of(now)[:7], wanted=wanted, reference=reference, forget_at=now // 1000 + _FORGET_AFTER_SECONDS
+        month=day_of(now)[:7],
+        image_ids=tuple(sorted(set(owed.values()))),
+        reference=hashlib.sha256("\n".join(sorted(owed)).encode()).hexdigest(),
+        forget_at=now // 1000 + _FORGET_AFTER_SECONDS,
     )

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from darkroom.domain.edge.forgetting import bill_of, reference_of
+from darkroom.domain.edge.forgetting import bill_of
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.ports.edge import Edge, Invalidations, Refused
+from darkroom.ports.edge import Edge, Invalidations
 from darkroom.ports.kernel import Clock
 
 
 @dataclass(frozen=True, kw_only=True)
 class InvalidateEdgePorts:
-    """What invalidating needs; `limit` is the budget of a month, in tags."""
+    """What invalidating needs; `limit` is the budget of a month, in images."""
 
     distribution: Edge
     invalidations: Invalidations
@@ -29,19 +29,28 @@ class Forgetting:
     skipped: int
 
 
+_PAYMENTS = 6
+"""How many payments that others have left open one invocation ends, at most: it is one of two at a time."""
+
+
 def invalidate_edge(ports: InvalidateEdgePorts, owed: Mapping[str, str]) -> Forgetting:
-    """Has the edge forget the images of these messages, by their ids. Raises Retryable if it may not have been told:
-    all messages must come back. They are paid for first, so a crash may waste units of the budget, and never exceeds
-    it."""
-    image_ids = sorted(set(owed.values()))
-    bill = bill_of(len(image_ids), reference_of(owed), ports.clock())
-    paid = ports.invalidations.pay(bill, ports.limit)
-    if paid < len(image_ids):
-        ports.invalidations.skip(bill, len(image_ids) - paid)  # guard: edge-skipped-noted
-    if paid:
-        try:
-            ports.distribution.invalidate(image_ids[:paid], bill.reference)
-        except Refused as refusal:
-            ports.invalidations.pay_back(bill)
-            raise Retryable(str(refusal)) from refusal
-    return Forgetting(invalidated=paid, skipped=len(image_ids) - paid)
+    """Has the edge forget the images of these messages, by their ids.
+
+    They are paid for first, and a payment stays open until the edge was certainly told: who finds one, tells it then,
+    by the reference that it had, so neither a crash nor an outage of a day exceeds the budget or wastes it. Raises
+    Retryable, or what CloudFront refuses, if the edge may not have been told: all messages must come back.
+    """
+    bill = bill_of(owed, ports.clock())
+    for _ in range(_PAYMENTS):
+        payment = ports.invalidations.pay(bill, ports.limit)
+        if payment.image_ids:
+            ports.distribution.invalidate(payment)
+            ports.invalidations.settle(payment)  # guard: edge-told-payment-settled
+        if payment.reference == bill.reference:
+            break
+    else:
+        raise Retryable("others left a payment open under every attempt")
+    skipped = len(bill.image_ids) - len(payment.image_ids)
+    if skipped:
+        ports.invalidations.skip(bill, skipped)  # guard: edge-skipped-noted
+    return Forgetting(invalidated=len(payment.image_ids), skipped=skipped)
