@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,18 +39,7 @@ def handler_of(name: str, part: str, ports: object, monkeypatch: pytest.MonkeyPa
     return handle
 
 
-def records(queue: str, bodies: Mapping[str, str]) -> dict[str, Any]:
-    """The event with these messages of a queue, by their ids."""
-    return {
-        "Records": [
-            {
-                "messageId": message_id,
-                "receiptHandle": f"receipt of {message_id}",
-                "body": body,
-                "attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": "1795251600000"},
-                "messageAttributes": {},
-                "eventSourceARN": f"arn:aws:sqs:us-east-1:123456789012:{queue}",
-            }
-            for message_id, body in bodies.items()
-        ]
-    }
+def sample_of(name: str) -> dict[str, Any]:
+    """The function's sample event."""
+    sample: dict[str, Any] = json.loads((ROOT / "events" / f"{name}.json").read_text())
+    return sample

@@ -14,7 +14,7 @@ from darkroom.domain.kernel.errors import Retryable
 from darkroom.operations.edge.invalidate_edge import Forgetting, InvalidateEdgePorts, invalidate_edge
 from tests.support.fakes.invalidations import FakeDistribution, FakeInvalidations
 from tests.support.faults import Faults, Mode, ProcessDied, at, failing, meanwhile
-from tests.support.handlers import handler_of, records
+from tests.support.handlers import handler_of, sample_of
 from tests.support.images import NOW
 
 MONTH = "2026-11"
@@ -168,10 +168,13 @@ def test_a_message_that_is_not_understood_comes_back_alone_and_an_untold_edge_is
 ) -> None:
     world = World()
     handle = handler_of("invalidate_edge", "edge", world.ports, monkeypatch)
-    event = records("edge", {"m1": "poison", "m2": json.dumps({"image_id": IDS[0]})})
-    assert handle(event) == {"batchItemFailures": [{"itemIdentifier": "m1"}]}
-    assert world.told == [IDS[0]]
+    event = sample_of("invalidate_edge")
+    (record,) = event["Records"]
+    image_id = json.loads(record["body"])["image_id"]
+    event["Records"].append(record | {"messageId": "poison", "body": "poison"})
+    assert handle(event) == {"batchItemFailures": [{"itemIdentifier": "poison"}]}
+    assert world.told == [image_id]
     world.distribution = failing(world.distribution, "invalidate", Retryable("throttled"))
     handle = handler_of("invalidate_edge", "edge", world.ports, monkeypatch)
     with pytest.raises(Retryable):  # an alarm counts these
-        handle(records("edge", {"m3": json.dumps({"image_id": IDS[1]})}))
+        handle(event)

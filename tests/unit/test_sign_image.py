@@ -13,11 +13,11 @@ from darkroom.operations.edge.sign_image import SignImagePorts, sign_image
 from darkroom.ports.kernel import SecretVersion
 from repository.expand_template import DELIVERY, without_loops
 from tests.support.fakes.secrets import FakeSecret
-from tests.support.handlers import handler_of
+from tests.support.handlers import handler_of, sample_of
 from tests.support.images import NOW
 
 ID = "0" * 26
-RESOURCE = f"https://d1.cloudfront.net/signed/{ID}/*"
+RESOURCE = sample_of("sign_image")["resource"]
 KEYS = [
     {"id": name, "created_at": number, "private_key": f"PEM of {name}"}
     for number, name in enumerate(["KOLD", "KNEW", "KNEXT"])
@@ -57,7 +57,7 @@ def test_the_newest_trusted_key_signs_through_a_rotation(
         with pytest.raises(LookupError):
             handle({"resource": RESOURCE})
         return
-    signed: dict[str, Any] = handle({"resource": RESOURCE})
+    signed: dict[str, Any] = handle(sample_of("sign_image"))
     policy = base64.b64decode(signed["policy"].translate(str.maketrans("-_~", "+=/")))
     until = NOW // 1000 + 3600
     assert json.loads(policy)["Statement"] == [
