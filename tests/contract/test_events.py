@@ -248,6 +248,16 @@ def test_once_the_topic_does_not_answer_the_rest_is_not_tried(aws: Aws) -> None:
     assert all(isinstance(problem, Retryable) for problem in problems.values())
 
 
+@pytest.mark.guards("events-topic-batch-bytes")
+def test_no_call_publishes_more_bytes_than_the_topic_takes(aws: Aws) -> None:
+    sns = Sns(*[{"Successful": []}] * 6)
+    events = [replace(numbered_event(n), data={"of an image with many variants": "v" * 49_000}) for n in range(12)]
+    assert topic(aws, sns).publish_all([*events, *map(numbered_event, range(12))]) == {}
+    batches = [request["PublishBatchRequestEntries"] for request in sns.sent]
+    assert [entry["Id"] for batch in batches for entry in batch] == [str(place) for place in range(24)]
+    assert all(len(json.dumps(batch)) < 262_144 and 0 < len(batch) <= 10 for batch in batches)
+
+
 def test_a_refused_event_keeps_no_later_batch_from_being_published(aws: Aws) -> None:
     refused = {"Failed": [{"Id": "0", "Code": "InvalidParameter", "SenderFault": True}]}
     sns = Sns(refused, {"Successful": []})

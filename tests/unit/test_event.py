@@ -24,6 +24,7 @@ from darkroom.domain.events.event import (
 )
 from darkroom.domain.events.event import read_event as read
 from darkroom.domain.images.image import Image, Status, WorkKind
+from darkroom.domain.images.pictures import EdgeUrls
 from darkroom.domain.images.transitions import (
     TransitionRefused,
     arrive,
@@ -38,7 +39,7 @@ from darkroom.domain.images.transitions import (
     reject,
     reschedule,
 )
-from darkroom.domain.images.works import REMEMBERED_ENDS
+from darkroom.domain.images.works import MAX_IMAGE_RECIPES, MAX_IMAGE_VARIANTS, REMEMBERED_ENDS
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.domain.webhooks.row_events import event_of, events_of
@@ -161,10 +162,17 @@ def test_the_body_is_a_cloud_event_and_a_payload_of_standard_webhooks() -> None:
 
 
 def test_the_largest_event_is_small_enough_for_its_receivers() -> None:
-    variants = tuple(replace(VARIANT, name=f"{n:032d}", width=8192, height=8192) for n in range(20))
-    image = claimed(accepted(tenant_id="t" * 128))
-    event = published(image, replace(complete(image, variants, notices=(), now=NOW), version=10**9))
-    assert len(body_of(event, source="/darkroom/" + "s" * 128)) < 20_000
+    """That of a public image with the most variants, by the longest names, at an edge with the longest domain."""
+    folder = f"public/{'0' * 26}/99{'-0a1b2c3d' * MAX_IMAGE_RECIPES}"
+    variants = tuple(
+        replace(VARIANT, name=f"{n:032d}", width=8192 - n, height=8192 - n, key=f"{folder}/{n:032d}.jpeg")
+        for n in range(MAX_IMAGE_VARIANTS)
+    )
+    image = replace(claimed(accepted(tenant_id="t" * 128)), reference="\U0001f5bc" * 128)
+    after = replace(complete(image, variants, notices=(), now=NOW), version=10**9)
+    event = event_of(image, after, EdgeUrls(base=f"https://{'e' * 253}"))
+    assert event is not None and event.data["picture"]["srcset"].count("w,") == MAX_IMAGE_VARIANTS - 1
+    assert 40_000 < len(body_of(event, source="/darkroom/" + "s" * 128)) < 50_000
 
 
 @pytest.mark.parametrize("end", ["done", "failed", "expired", "accepted"])

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from darkroom.domain.images.pictures import EdgeUrls
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint, disable
+from darkroom.domain.webhooks.row_events import event_of
 from darkroom_cli.operator.operations.events.republish_events import (
     AT_ONCE,
     RepublishEventsPorts,
@@ -27,7 +29,9 @@ def republish(
 ) -> Republishing:
     pause = ([] if pauses is None else pauses).append
     pace = RateLimiter(per_second=5, clock=stack.clock, pause=pause) if publish else None
-    ports = RepublishEventsPorts(audit=stack.audit, images=stack.images, endpoints=stack.endpoints, topic=stack.topic)
+    ports = RepublishEventsPorts(
+        audit=stack.audit, images=stack.images, endpoints=stack.endpoints, topic=stack.topic, edge=stack.edge
+    )
     return republish_events(ports, RepublishSelection(**{"since": 0} | wanted), pace=pace)
 
 
@@ -52,6 +56,18 @@ def test_everything_that_rows_tell_is_published_with_the_ids_of_before(stack: Fa
     assert published(stack) == [("image.accepted", "acme"), ("image.cancelled", "acme"), ("image.accepted", "other")]
     assert [event.sequence for event in stack.topic.published] == [1, 2, 1]
     assert (run.rows, run.events.total(), run.published) == (2, 3, 3)
+
+
+@pytest.mark.guards("events-republished-with-urls")
+def test_the_event_of_a_public_image_has_the_urls_that_it_had() -> None:
+    stack = FakeStack(world=World(delivers=True, edge=EdgeUrls(base="https://d1.example")))
+    image_id = stack.world.submit(jpeg(), visibility="public").image.image_id
+    was = stack.world.row(image_id)
+    stack.world.deliver(stack.world.lanes.sent[-1])
+    told = event_of(was, stack.world.row(image_id), stack.edge)
+    republish(stack, types=frozenset({"image.done"}))
+    assert stack.topic.published == [told]
+    assert told is not None and told.data["picture"]["url"].startswith("https://d1.example/public/")
 
 
 def test_what_endpoints_tell_is_published_as_well(stack: FakeStack) -> None:

@@ -77,7 +77,11 @@ def republish(stack: Stack, wanted: RepublishSelection, *, rate: int | None) -> 
         try:
             run = republish_events(
                 RepublishEventsPorts(
-                    images=stack.images, endpoints=stack.endpoints, topic=stack.topic, audit=stack.audit
+                    images=stack.images,
+                    endpoints=stack.endpoints,
+                    topic=stack.topic,
+                    audit=stack.audit,
+                    edge=stack.edge,
                 ),
                 wanted,
                 pace=pace,

@@ -31,6 +31,7 @@ from darkroom.aws.tenants.token_buckets_table import TokenBucketsTable
 from darkroom.aws.usage.usage_table import UsageTable
 from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
 from darkroom.aws.webhooks.endpoints_table import EndpointsTable
+from darkroom.domain.images.pictures import EdgeUrls
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES, Lane, lanes_with
 from darkroom.domain.kernel.parts import PARTS
@@ -210,6 +211,11 @@ class Stack(RunningStack):
     def topic(self) -> SnsTopic:
         """The topic of all events."""
         return SnsTopic(self.client("sns"), self.events_topic, self.signer, source=f"/darkroom/{self.name}")
+
+    @property
+    def edge(self) -> EdgeUrls:
+        """Where public images are, by the parameter of that name."""
+        return EdgeUrls(base=self.parameters.get("Edge", "").partition(",")[0])
 
     @property
     def usage(self) -> UsageTable:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import batched, chain
 
 from darkroom.domain.events.event import PublishedEvent
+from darkroom.domain.images.pictures import NO_EDGE, EdgeUrls
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.webhooks.row_events import events_of
@@ -24,12 +25,13 @@ AT_ONCE = 100
 
 @dataclass(frozen=True, kw_only=True)
 class RepublishEventsPorts:
-    """What publishing again needs."""
+    """What publishing again needs; `edge` is where public images are."""
 
     images: ImageRegistry
     endpoints: Endpoints
     topic: Topic
     audit: Trail
+    edge: EdgeUrls = NO_EDGE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +113,7 @@ def _found(
         if isinstance(row, UnreadableRow):
             run.unreadable.append(row)
             continue
-        for event in events_of(row):
+        for event in events_of(row, ports.edge):  # guard: events-republished-with-urls
             if wanted.includes(event):
                 run.events[event.type.value] += 1
                 yield event

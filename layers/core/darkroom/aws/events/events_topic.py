@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from itertools import batched
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from darkroom.aws.kernel.errors import is_passing_code, retryable
@@ -20,7 +19,9 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 _BATCH = 10
-"""The most messages that one call publishes; ten events have at most 200 of the 256 KB that it may carry."""
+_BATCH_BYTES = 240_000
+"""The most messages that one call publishes, and the most bytes of their bodies: with their attributes they stay below
+the 262,144 that it may carry (https://docs.aws.amazon.com/sns/latest/api/API_PublishBatch.html)."""
 
 
 class SnsTopic:
@@ -37,17 +38,18 @@ class SnsTopic:
 
     def publish_all(self, events: Sequence[PublishedEvent]) -> Mapping[int, Exception]:
         unpublished: dict[int, Exception] = {}
-        for batch in batched(enumerate(events), _BATCH, strict=False):
+        bodies = [body_of(event, source=self._source) for event in events]
+        for batch in _batches(bodies):
             unavailable = next((error for error in unpublished.values() if isinstance(error, Retryable)), None)
             if unavailable is not None:  # each further call would wait for seconds
-                unpublished |= dict.fromkeys((place for place, _ in batch), unavailable)
+                unpublished |= dict.fromkeys(batch, unavailable)
             else:
-                unpublished |= self._publish(dict(batch))
+                unpublished |= self._publish({place: (events[place], bodies[place]) for place in batch})
         return unpublished
 
-    def _publish(self, events: Mapping[int, PublishedEvent]) -> Mapping[int, Exception]:
+    def _publish(self, events: Mapping[int, tuple[PublishedEvent, str]]) -> Mapping[int, Exception]:
         try:  # guard: signatures-no-key-events
-            entries: list[Any] = [self._entry(place, event) for place, event in events.items()]
+            entries: list[Any] = [self._entry(place, *event) for place, event in events.items()]
             with retryable("publishing events"):
                 answer = self._client.publish_batch(TopicArn=self._topic_arn, PublishBatchRequestEntries=entries)
         except Retryable as error:
@@ -56,8 +58,7 @@ class SnsTopic:
         # guard: events-topic-partial-failure
         return {int(entry["Id"]): _problem(entry) for entry in answer.get("Failed", [])}
 
-    def _entry(self, place: int, event: PublishedEvent) -> dict[str, Any]:
-        body = body_of(event, source=self._source)
+    def _entry(self, place: int, event: PublishedEvent, body: str) -> dict[str, Any]:
         attributes = {
             "type": event.type.value,
             "tenant_id": event.tenant_id,
@@ -77,6 +78,19 @@ class SnsTopic:
                 if value is not None
             },
         }
+
+
+def _batches(bodies: Sequence[str]) -> Iterator[range]:
+    """The places of the messages that one call publishes."""
+    first = size = 0
+    for place, body in enumerate(bodies):
+        if place - first == _BATCH or size + len(body) > _BATCH_BYTES:  # guard: events-topic-batch-bytes
+            yield range(first, place)
+            first = place
+            size = 0
+        size += len(body)
+    if bodies:
+        yield range(first, len(bodies))
 
 
 def _problem(entry: Mapping[str, Any]) -> Exception:

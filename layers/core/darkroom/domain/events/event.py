@@ -258,7 +258,7 @@ def _variants(image: Image, variants: Iterable[Variant], edge: EdgeUrls) -> list
 
 def body_of(event: PublishedEvent, *, source: str) -> str:
     """The event as JSON: a CloudEvents 1.0 event (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md)
-    that is also a payload of Standard Webhooks (`type`, `timestamp`, `data`), under 20 KB.
+    that is also a payload of Standard Webhooks (`type`, `timestamp`, `data`), under 50 KB.
 
     `source` names the stack. It links to the API and has no URL of an object: that would be dead when a retry arrives.
     """

@@ -21,7 +21,7 @@ REMEMBERED_ENDS = 20
 answered as a repetition."""
 
 MAX_IMAGE_VARIANTS = 48
-"""The most variants of an image, three times a recipe's: its events stay far under 20 KB, its row under a tenth of
+"""The most variants of an image, three times a recipe's: its events stay under 50 KB, its row under a tenth of
 DynamoDB's 400 KB."""
 
 MAX_IMAGE_RECIPES = 4
