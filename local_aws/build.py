@@ -92,28 +92,36 @@ def build_for_aws(
     environment: str,
     *,
     parameters: Mapping[str, str],
+    extension: Extension | None = None,
     interrupts: Interrupts,
     show: Callable[[str], None],
 ) -> None:
-    """Run `sam build` for an environment of samconfig.toml, into the folder in which `sam deploy` looks for its result;
-    raises CommandFailed.
+    """Run `sam build` for an environment of samconfig.toml, into the folder in which `sam deploy` looks for its result,
+    or, for an extension, into one with its name; raises CommandFailed.
 
     It differs from the local stack's in having the caller's variables: no service is called, but samconfig.toml may
     name a profile. `parameters` are the template's that differ from that environment's.
     """
     prepare_sam(state)
     # So that nobody deploys an earlier build after one that failed.
-    shutil.rmtree(given().root / ".aws-sam" / "build", ignore_errors=True)  # guard: build-failed-deploys-nothing
+    built = built_for_aws(extension)
+    shutil.rmtree(given().root / built, ignore_errors=True)  # guard: build-failed-deploys-nothing
     ambient = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    files = () if extension is None else ("--template-file", extension.template, "--build-dir", built)
     _run_sam_build(
         state,
-        [*(given().sam, "build"), *sam_options(environment, **parameters)],
+        [*(given().sam, "build"), *files, *sam_options(environment, **parameters)],
         environment={**ambient, "PYTHONPYCACHEPREFIX": str(given().bytecode), **_sam_settings(state)},
         folder=given().root,
         downloaded=given().root / ".aws-sam" / "downloaded",
         interrupts=interrupts,
         show=show,
     )
+
+
+def built_for_aws(extension: Extension | None = None) -> str:
+    """The folder of the checkout into which such a build goes."""
+    return f".aws-sam/{'build' if extension is None else extension.name}"
 
 
 def environments_of_aws() -> list[str]:

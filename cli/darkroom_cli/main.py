@@ -15,6 +15,7 @@ from typer.main import get_command
 from darkroom_cli.audit import commands as audit
 from darkroom_cli.capacity import commands as capacity
 from darkroom_cli.delay import commands as delays
+from darkroom_cli.delivery import commands as delivery
 from darkroom_cli.dlq import commands as dead_letters
 from darkroom_cli.doctor import commands as doctor
 from darkroom_cli.drill import commands as drills
@@ -153,6 +154,7 @@ app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(tenants.app, name="tenants")
 app.add_typer(keys.app, name="keys")
 app.add_typer(upload_tokens.app, name="upload-tokens")
+app.add_typer(delivery.app, name="delivery")
 app.command("usage", epilog=usage.EPILOG)(usage.command)
 app.command("capacity", epilog=capacity.EPILOG)(capacity.command)
 

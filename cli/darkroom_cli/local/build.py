@@ -18,7 +18,8 @@ from local_aws.stack import deploying
 EPILOG = """[bold]Examples[/bold]
 
   ./darkroom build --config-env staging
-  ./darkroom build --config-env prod --architecture x86_64"""
+  ./darkroom build --config-env prod --architecture x86_64
+  ./darkroom build --config-env prod --delivery    [dim]extensions/delivery.yaml[/dim]"""
 
 
 class Architecture(StrEnum):
@@ -38,6 +39,9 @@ def command(
         Architecture | None,
         typer.Option(help="The processor of the functions. Default: that of samconfig.toml.", show_default=False),
     ] = None,
+    delivery: Annotated[
+        bool, typer.Option("--delivery", help="Build the stack that delivers images, which is deployed by itself.")
+    ] = False,
 ) -> None:
     """Build the stack for AWS, for `sam deploy`.
 
@@ -46,7 +50,7 @@ def command(
     the functions. Nothing is deployed.
     """
     # Imported here because they import boto3, which other commands should not wait for.
-    from local_aws.build import build_for_aws, configured_parameters, environments_of_aws  # noqa: PLC0415
+    from local_aws.build import build_for_aws, built_for_aws, configured_parameters, environments_of_aws  # noqa: PLC0415
     from local_aws.supervisor import make_environments  # noqa: PLC0415
 
     if environment not in (known := environments_of_aws()):
@@ -55,6 +59,7 @@ def command(
             param_hint="--config-env",
         )
     parameters = {} if architecture is None else {"Architecture": architecture.value}
+    extension = next(each for each in given().extensions if each.name == "delivery") if delivery else None
     out, state, step = display.output(), State.current(), pages.Steps(display.output(), pages.command_began())
     with Interrupts() as interrupts:
         try:
@@ -62,12 +67,23 @@ def command(
                 with step("environments") as show:
                     make_environments(state, "sam", interrupts=interrupts, show=show)
                 with step("build") as show:
-                    build_for_aws(state, environment, parameters=parameters, interrupts=interrupts, show=show)
+                    build_for_aws(
+                        state,
+                        environment,
+                        parameters=parameters,
+                        extension=extension,
+                        interrupts=interrupts,
+                        show=show,
+                    )
         except Interrupted as interrupt:
             raise typer.Exit(interrupt.exit_status) from None
     # The first is the template's own.
     used = {"Architecture": Architecture.ARM64.value, **configured_parameters(environment), **parameters}
-    display.line(out, f"Built for {used['Architecture']} into .aws-sam/build. Deploy it with the same Architecture:")
+    built = f"Built for {used['Architecture']} into {built_for_aws(extension)}. "
+    if delivery:
+        display.line(out, f"{built}How to deploy it:  ./darkroom delivery parameters --stack NAME")
+        return
+    display.line(out, f"{built}Deploy it with the same Architecture:")
     display.line(
         out,
         f"{os.path.relpath(given().sam)} deploy --config-env {environment} "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from http import HTTPStatus
 
+from darkroom_cli.delivery.parameters import parameters_of
 from darkroom_cli.places import ROOT
 from darkroom_cli.stack.local import HOME, STATE_VARIABLE
 from local_aws.processes import Interrupts
@@ -38,16 +39,6 @@ def _probe(outputs: Mapping[str, str], api_key: str | None) -> Probe:
     )
 
 
-def _parameters_of_delivery(outputs: Mapping[str, str]) -> Mapping[str, str]:
-    """Those of extensions/delivery.yaml that have the names of the outputs, and those that have not."""
-    same = ("OutputsBucketName", "OutputsBucketDomainName", "ImagesTableName", "TokenBucketsTableName", "KeyArn")
-    return {
-        **{name: outputs[name] for name in same if name in outputs},
-        "CoreStack": "darkroom-local",
-        "AlarmTopic": outputs["WarningAlarmsTopicArn"],
-    }
-
-
 PROJECT = Project(
     name="darkroom",
     root=ROOT,
@@ -67,7 +58,7 @@ PROJECT = Project(
         Extension(
             name="delivery",
             template=ROOT / "extensions" / "delivery.yaml",
-            parameters=_parameters_of_delivery,
+            parameters=lambda outputs: parameters_of("darkroom-local", outputs, {}),
             given_back=lambda outputs: {"Edge": outputs["Edge"]},
             environments=("node",),
         ),

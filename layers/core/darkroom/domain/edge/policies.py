@@ -19,7 +19,8 @@ _RESOURCE = re.compile(rf"https?://[a-z0-9.:-]+/{PREFIXES[Visibility.SIGNED]}{IM
 
 @dataclass(frozen=True, kw_only=True)
 class SigningKey:
-    """A key pair, whose public half CloudFront knows as `id`: the private half in PEM, unseen in logs."""
+    """A key pair, whose public half CloudFront knows as `id`: the private half in PEM, unseen in logs. It signs since
+    `created_at`."""
 
     id: str
     created_at: int
