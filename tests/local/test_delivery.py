@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import httpx
 import pytest
 
 from browser import chromium, installed
 from browser.installed import NoChromium
+from darkroom.aws.edge.p256 import sign
+from darkroom.domain.edge.policies import for_a_url, keys_in, policy_for
 from tests.local.keyed import client, done, key_of
 from tests.local.local_stack import PHOTO, LocalStack, wait_until
 
@@ -20,6 +24,9 @@ RECIPE = (
     '{"variants": [{"name": "s", "width": 160}, {"name": "m", "width": 320},'
     ' {"name": "card", "width": 240, "format": "negotiated"}]}'
 )
+
+
+REFUSED = (400, 403, 404)
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +49,19 @@ def upload(stack: LocalStack, key: str, visibility: str) -> dict[str, Any]:
 
 def fetch(url: str, **headers: str) -> httpx.Response:
     return httpx.get(url, headers=headers, trust_env=False, timeout=60)
+
+
+def status_of(stack: LocalStack, target: str, **headers: str) -> int:
+    """The answer to exactly this target: httpx would leave out dots and encode what is encoded."""
+    connection = http.client.HTTPConnection(urlsplit(edge_of(stack)).netloc, timeout=60)
+    connection.putrequest("GET", target)
+    for name, value in headers.items():
+        connection.putheader(name.replace("_", "-"), value)
+    connection.endheaders()
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer.status
 
 
 def edge_of(stack: LocalStack) -> str:
@@ -87,7 +107,6 @@ def test_a_public_picture_is_on_a_page_without_a_key_and_gone_after_its_deletion
 @pytest.mark.promise("edge-private-never-served")
 def test_nothing_private_is_served_and_nothing_signed_without_its_signature(delivered: LocalStack) -> None:
     key, others = key_of(delivered, "shop"), key_of(delivered, "others")
-    edge = edge_of(delivered)
     private, public, other = (
         upload(delivered, some, visibility)
         for some, visibility in ((key, "private"), (key, "public"), (others, "private"))
@@ -109,14 +128,73 @@ def test_nothing_private_is_served_and_nothing_signed_without_its_signature(deli
             *(f"i/{private['id']}/s", f"i/{other['id']}/m", f"public\\..\\{path}", f"public/{path}"),
         )
         for tried in tries:
-            answer = fetch(f"{edge}/{tried}")
-            assert answer.status_code in (400, 403, 404), tried
+            assert status_of(delivered, f"/{tried}") in REFUSED, tried
     assert fetch(public["picture"]["url"]).status_code == 200
 
 
 def _variants(dynamodb: Any, stack: LocalStack, image_id: str) -> list[dict[str, Any]]:
     item = dynamodb.get_item(TableName=stack.output("ImagesTableName"), Key={"image_id": {"S": image_id}})["Item"]
     return [variant["M"] for variant in item["variants"]["L"]]
+
+
+def test_a_signed_picture_is_served_by_its_own_signature_of_a_trusted_key_alone(delivered: LocalStack) -> None:
+    def signing_keys(*command: str) -> int:
+        return delivered.darkroom("delivery", "keys", *command).returncode
+
+    assert signing_keys("create") == 0
+    key, others = key_of(delivered, "shop"), key_of(delivered, "others")
+    document, other = upload(delivered, key, "signed"), upload(delivered, others, "signed")
+    edge, image_id = edge_of(delivered), document["id"]
+    url, another = document["picture"]["url"], other["picture"]["url"]
+    assert fetch(url).status_code == fetch(another).status_code == 200
+    path, _, query = url.removeprefix(edge).partition("?")
+    parts = dict(part.split("=", 1) for part in query.split("&"))
+    secret = delivered.record.extensions["delivery"]["SigningSecretArn"]
+    (stored,) = keys_in(delivered.client("secretsmanager").get_secret_value(SecretId=secret)["SecretString"])
+
+    def signed(policy: bytes, signature: bytes | None = None) -> str:
+        made = sign(stored.private_key, policy) if signature is None else signature
+        return f"Policy={for_a_url(policy)}&Signature={for_a_url(made)}&Key-Pair-Id={stored.id}&Hash-Algorithm=SHA256"
+
+    resource, now = f"{edge}/signed/{image_id}/*", int(time.time())
+    longer = f"Policy={for_a_url(policy_for(resource, now + 9999))}&Signature={parts['Signature']}"
+    tail, (_, _, strange) = path.removeprefix("/signed/"), another.partition("?")
+    assert status_of(delivered, f"{path}?{signed(policy_for(resource, now + 600))}") == 200
+    for target in (
+        *(path, f"{path}?", f"{path}?{signed(policy_for(resource, now - 1))}"),
+        *(
+            f"{path}?{query.replace('Signature=M', 'Signature=N')}",
+            f"{path}?{query}&Key-Pair-Id=K0",
+            f"{path}?{strange}",
+        ),
+        f"{path}?{longer}&Key-Pair-Id={stored.id}&Hash-Algorithm=SHA256",
+        f"{path}?{signed(policy_for(resource, now + 600), b'')}",
+        *(f"/public/{tail}?{query}", f"/outputs/{tail}?{query}", f"/i/{image_id}/m?{query}", f"/PUBLIC/{tail}"),
+        f"/signed/{other['id']}/../{tail}?{strange}",
+        f"/signed/{other['id']}/%2e%2e/{tail}?{strange}",
+        *(f"/public/../signed/{tail}", f"/public/..%2fsigned/{tail}", f"/public/%252e%252e/signed/{tail}"),
+        *(f"/signed%2f{tail}", f"/%73igned/{tail}", f"/%2573igned/{tail}", f"//signed/{tail}", f"/signed//{tail}"),
+    ):
+        assert status_of(delivered, target) in REFUSED, target
+    junk = {
+        "Accept": "image/avif;q=2,,;" * 99,
+        "X_Forwarded_Host": "evil.example",
+        "X_Original_URL": path,
+        "Cookie": query,
+    }
+    for headers in (junk, {"X_Rewrite_URL": f"{path}?{query}"}, {"Authorization": f"Bearer {others}"}):
+        assert status_of(delivered, path, **headers) in REFUSED
+        assert status_of(delivered, "/public/", **headers) in REFUSED
+    assert status_of(delivered, f"{path}?{query}", **junk) == 200
+    assert fetch(url).content == fetch(url).content != b""
+
+    assert (signing_keys("create"), signing_keys("rotate"), signing_keys("remove", stored.id)) == (0, 0, 1)
+    with client(delivered, key) as api:
+        rotated = api.get(f"/images/{image_id}").json()["picture"]["url"]
+    assert stored.id not in rotated
+    assert fetch(url).status_code == fetch(rotated).status_code == 200
+    assert signing_keys("remove", stored.id, "--leaked") == 0
+    assert (fetch(url).status_code, fetch(rotated).status_code) == (403, 200)
 
 
 def test_the_stable_address_follows_and_a_poisoned_header_reaches_no_other_viewer(delivered: LocalStack) -> None:
