@@ -292,22 +292,36 @@ def _struck_move(
     return faults.struck.total()
 
 
-@pytest.mark.guards("visibility-moved-whole", "visibility-failed-change-again")
-def test_a_move_that_fails_is_reported_and_can_be_asked_for_and_replayed_again(world: World) -> None:
+@pytest.mark.guards("visibility-moved-whole", "visibility-failed-change-again", "visibility-failed-copies-removed")
+def test_a_move_that_fails_is_reported_leaves_no_copy_and_can_be_asked_for_and_replayed_again(world: World) -> None:
     image_id = developed(world)
     change(world, image_id, PUBLIC)
-    whole = dict(world.outputs.objects)
-    world.outputs.objects = {key: body[:-1] + b"x" for key, body in whole.items()}
+    whole, first = dict(world.outputs.objects), world.row(image_id).variants[0].key
+    world.outputs.objects[first] = whole[first][:-1] + b"x"
     for attempt in range(5):
         world.deliver(world.lanes.sent[-1], f"failing-{attempt}")
         world.advance(300)
     failed = world.row(image_id)
-    assert (failed.status, failed.failed_work is not None, prefixes(world)) == (Status.DONE, True, {"outputs"})
+    assert (failed.status, failed.failed_work is not None) == (Status.DONE, True)
+    assert prefixes(world) == {"outputs", "public"}
+    outputs, world.outputs = world.outputs, failing(world.outputs, "remove", Retryable("no answer"))
+    world.sweep()
+    assert sum(map(world.dead_letters.depth, world.dead_letters.queues)) == 1, "an operator hears of it all the same"
+    with pytest.raises(NotDone):  # whose copies would be removed
+        change(world, image_id, PUBLIC)
+    world.outputs = outputs
+    for _ in range(2):
+        world.advance(SECOND_LOOK_SECONDS)
+        world.sweep()
+    assert (prefixes(world), world.stale_edge.told) == ({"outputs"}, [(image_id, 0), (image_id, 900)])
     world.outputs.objects = whole
     assert replay(failed, now=world.now).work == replace(
         failed.works[-1], run=3, requested_at=world.now, ended_at=None, failed=False, error=None
     )
-    world.images.rows[image_id] = replace(failed, dead_letter=DeadLetterState.KEPT, due_at=None)
+    assert (world.row(image_id).dead_letter, sum(map(world.dead_letters.depth, world.dead_letters.queues))) == (
+        DeadLetterState.KEPT,
+        1,
+    )
     assert changed(world, image_id, PRIVATE).failed_work is None, "what the failed work may have left is removed"
     assert changed(world, image_id, PUBLIC).visibility is PUBLIC
 

@@ -150,6 +150,11 @@ def has_visibility(image: Image, wanted: Visibility) -> bool:
     return image.visibility is wanted and not (changes and changes[-1].failed)
 
 
+def is_failed_change(image: Image) -> bool:
+    """Whether its latest run was to make its visibility another, and has failed."""
+    return image.failed_work is not None and image.failed_work.kind is WorkKind.VISIBILITY
+
+
 def moved(image: Image, visibility: Visibility) -> Image:
     """The image with that visibility, and its variants where they lie for it."""
     variants = tuple(replace(variant, key=moved_key(variant.key, visibility)) for variant in image.variants)

@@ -45,16 +45,23 @@ def move_variants(ports: MoveVariantsPorts, image: Image, wanted: Visibility) ->
         except Fenced as lost:
             remove_withdrawn(ports.outputs, lost.current, after.variants)
             raise
-    exposed = [each for each in image.visibilities if each not in (wanted, Visibility.PRIVATE)]
-    stale = list(ports.outputs.keys_of(image.image_id, exposed)) if exposed else []
-    if wanted is not Visibility.PRIVATE:
-        stale += [moved_key(variant.key, Visibility.PRIVATE) for variant in image.variants]
-    demand_none(ports.outputs.remove(stale))  # guard: visibility-former-removed
-    if exposed and ports.stale_edge is not None:
+    remove_unshown(ports.outputs, ports.stale_edge, image)
+    return image
+
+
+def remove_unshown(outputs: Outputs, stale_edge: StaleEdge | None, image: Image) -> None:
+    """Removes what the image's variants were, or were to be, for another visibility than its present one, and then has
+    the edge forget it."""
+    exposed = [each for each in image.visibilities if each not in (image.visibility, Visibility.PRIVATE)]
+    stale = {*outputs.keys_of(image.image_id, exposed)} if exposed else set()
+    if image.visibility is not Visibility.PRIVATE:
+        stale |= {moved_key(variant.key, Visibility.PRIVATE) for variant in image.variants}
+    stale -= {variant.key for variant in image.variants}
+    demand_none(outputs.remove(sorted(stale)))  # guard: visibility-former-removed
+    if exposed and stale_edge is not None:
         for delay_seconds in (0, SECOND_TELLING_SECONDS):
             # guard: visibility-edge-told
-            ports.stale_edge.forget({image.image_id: image.tenant_id}, delay_seconds=delay_seconds)
-    return image
+            stale_edge.forget({image.image_id: image.tenant_id}, delay_seconds=delay_seconds)
 
 
 def remove_withdrawn(outputs: Outputs, current: Image | None, variants: Sequence[Variant]) -> None:

@@ -15,6 +15,7 @@ from darkroom.domain.dead_letters.dead_letter import explanation_of, without_tex
 from darkroom.domain.images.claim import Expire, GiveUp, NothingToDo
 from darkroom.domain.images.image import DUE_PARTITIONS, DeadLetterState, DutyKind, Image, Status, message_for
 from darkroom.domain.images.service_level import GIVEN_UP, NO_OUTCOMES, Outcomes, end_of
+from darkroom.domain.images.works import is_failed_change
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import FETCH, LANE_DELAY_SECONDS, Lane
@@ -32,6 +33,7 @@ from darkroom.domain.sweeping.due import (
 )
 from darkroom.for_each import for_each
 from darkroom.operations.images.enqueue import DUE_FENCE, EnqueueInTimePorts, mark_due, seconds_until, send_or_mark_due
+from darkroom.operations.images.move_variants import remove_unshown
 from darkroom.operations.sweeping.remove_leftovers import RemovalPorts, remove_leftovers
 from darkroom.ports.dead_letters import DeadLetter, DeadLetters, Taken
 from darkroom.ports.images import Due, FetchQueue
@@ -455,6 +457,9 @@ class _Round:
         for dead_letter in dead_letters:
             if dead_letter is not kept:
                 ports.dead_letters.remove(dead_letter)  # guard: dead-letters-sqs-own-removed
+        if is_failed_change(image) and image.dead_letter is DeadLetterState.OWED:
+            # Nobody can ask for another change until this is written.
+            remove_unshown(ports.outputs, ports.stale_edge, image)  # guard: visibility-failed-copies-removed
         ports.images.change(image, dead_letter_placed(image, now=ports.clock()), fence=DUE_FENCE)
         return "dead_letter_placed"
 
