@@ -7,6 +7,7 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from darkroom.domain.images.image import Status, run_key
 from darkroom.domain.kernel.message import Message
+from darkroom.domain.kernel.visibility import Visibility
 from tests.simulation.model.machine import (
     ANY,
     ONE,
@@ -71,6 +72,7 @@ RULES = (
     "replay by row",
     "redo by row",
     "add variants",
+    "change visibility",
     "lose an output",
     "make again what was lost",
     "drop what is settled",
@@ -87,6 +89,7 @@ withdrawals = st.tuples(st.just("delete"), ONE, st.sampled_from([True, True, Fal
 additions = st.tuples(
     st.just("variants"), st.sampled_from([0, 1, 1, 2]), st.none() | st.sampled_from(["more-1", "more-2"]), ONE
 )
+visibilities = st.tuples(st.just("visibility"), st.sampled_from(["public", "private", "signed"]), ONE)
 replays = st.tuples(st.just("replay"), queues, st.sampled_from(["letters", "redrive", "row"]), ONE) | st.tuples(
     st.just("redo"), st.sampled_from(["", "output", "original"]), ONE
 )
@@ -96,8 +99,8 @@ drops = st.tuples(st.just("drop"), queues, st.booleans())
 CALLS = {
     "submit": calls_of(("images", 3), ("originals", 1), ("message_keys", 1), ("lanes", 1)),
     "deliver": calls_of(
-        *(("message_keys", 1), ("images", 3), ("once", 2), ("originals", 1), ("engine", 1), ("outputs", 2)),
-        *(("lanes", 1), ("dead_letters", 1)),
+        *(("message_keys", 1), ("images", 3), ("once", 2), ("originals", 1), ("engine", 1), ("outputs", 4)),
+        *(("lanes", 1), ("dead_letters", 1), ("edge", 2)),
     ),
     "sweep": calls_of(
         *(("images", 5), ("index", 4), ("outputs", 1), ("originals", 1), ("message_keys", 1), ("lanes", 2)),
@@ -105,6 +108,7 @@ CALLS = {
     ),
     "delete": calls_of(("images", 3)),
     "add variants": calls_of(("images", 4), ("message_keys", 1), ("lanes", 1)),
+    "change visibility": calls_of(("images", 4), ("message_keys", 1), ("lanes", 1)),
     "replay": calls_of(("images", 4), ("message_keys", 1), ("lanes", 1), ("dead_letters", 4), ("redrives", 3)),
     "drop": calls_of(("images", 2), ("dead_letters", 4)),
 }
@@ -115,6 +119,7 @@ orders: st.SearchStrategy[tuple[Step, ProcessOptions]] = st.one_of(
     st.tuples(withdrawals, options_of(CALLS["delete"])),
     st.tuples(replays, options_of(CALLS["replay"])),
     st.tuples(additions, options_of(CALLS["add variants"])),
+    st.tuples(visibilities, options_of(CALLS["change visibility"])),
     st.tuples(drops, options_of(CALLS["drop"])),
 )
 
@@ -125,6 +130,7 @@ meantimes: st.SearchStrategy[Step] = st.one_of(
     withdrawals,
     replays,
     additions,
+    visibilities,
     drops,
     st.tuples(st.just("pass time"), st.sampled_from([1, 25, 61])),
     st.tuples(st.just("skew"), st.sampled_from(ROLES), st.sampled_from([-SKEW_LIMIT_SECONDS, 0, SKEW_LIMIT_SECONDS])),
@@ -224,7 +230,8 @@ class Histories(ProcessMachine[Model]):
     @rule(
         first=stopped_at(CALLS["delete"], withdrawals)
         | stopped_at(CALLS["replay"], replays)
-        | stopped_at(CALLS["add variants"], additions),
+        | stopped_at(CALLS["add variants"], additions)
+        | stopped_at(CALLS["change visibility"], visibilities),
         meantime=st.lists(meantimes, min_size=1, max_size=3),
     )
     def while_another_stands(self, first: tuple[Step, ProcessOptions], meantime: list[Step]) -> None:
@@ -264,6 +271,9 @@ class Histories(ProcessMachine[Model]):
             case ("variants", addition, key, which) if done := [row for row in rows if row.outcome is Status.DONE]:
                 self._happens("add variants")
                 model.add_variants(done[which % len(done)].image_id, addition, key, **options)
+            case ("visibility", wanted, which) if done := [row for row in rows if row.outcome is Status.DONE]:
+                self._happens("change visibility")
+                model.change_visibility(done[which % len(done)].image_id, Visibility(wanted), **options)
             case ("drop", queue, force) if rows:
                 self._happens("drop by force" if force else "drop what is settled")
                 model.drop(queue, force=force, **options)

@@ -125,7 +125,8 @@ class WatchedImages(FakeImages):
                 self.on_claim(old, new)
             made = () if new.is_deleted else old.variants
             is_made = new.status is Status.DONE and not new.is_deleted and new.failed_work is None
-            must(is_made or new.variants == made, "lost", "only a run that is done replaces variants")
+            is_moved = old.work is not None and old.work.visibility is not None and _bytes(new.variants) == _bytes(made)
+            must(is_made or is_moved or new.variants == made, "lost", "only a run that is done replaces variants")
             must(_names(made) <= _names(new.variants), "lost", "what was served once is served until it is deleted")
             if new.status.is_terminal:
                 self.endings[new.image_id, new.run] += 1
@@ -154,15 +155,19 @@ def _names(variants: Sequence[Variant]) -> set[str]:
     return {variant.name for variant in variants}
 
 
+def _bytes(variants: Sequence[Variant]) -> list[tuple[str, str]]:
+    return [(variant.name, variant.sha256) for variant in variants]
+
+
 def _ending(image: Image) -> tuple[Any, ...]:
     return (image.status, image.attempt, image.error, image.completed_at, image.notices)
 
 
 @dataclass
 class WatchedOutputs(FakeOutputs):
-    """The outputs; `is_deleted` tells whether an image was withdrawn, for only then may its outputs be removed."""
+    """The outputs; `may_remove` tells whether one may be removed: of what was withdrawn, or was moved from there."""
 
-    is_deleted: Callable[[str], bool] = lambda image_id: False
+    may_remove: Callable[[str], bool] = lambda key: False
 
     def put_if_absent(
         self, key: str, body: bytes, *, sha256: str, media_type: str, viewer_seconds: int | None = None
@@ -174,7 +179,7 @@ class WatchedOutputs(FakeOutputs):
 
     def remove(self, keys: Sequence[str]) -> Mapping[str, Exception]:
         for key in keys:
-            must(self.is_deleted(key.split("/")[1]), "lost", "only outputs of what was withdrawn are removed")
+            must(self.may_remove(key), "lost", "only outputs of what was withdrawn or moved are removed")
         return super().remove(keys)
 
 

@@ -23,10 +23,13 @@ from darkroom.domain.kernel.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOS
 from darkroom.domain.kernel.ids import image_ids_for_photo
 from darkroom.domain.kernel.message import Message, read_message
 from darkroom.domain.kernel.retry import RetryPolicy
+from darkroom.domain.kernel.tenants import Tier
+from darkroom.domain.kernel.visibility import Visibility, visibility_of_key
 from darkroom.domain.recipes.recipes import Recipe
 from darkroom.domain.sweeping.due import MAX_PAUSE_SECONDS
 from darkroom.imaging import Developed, Developing, Placeholder, Rendered, develop
 from darkroom.operations.images.add_variants import AddVariantsPorts, NotDone, VariantsRequest, add_variants
+from darkroom.operations.images.change_visibility import ChangeVisibilityPorts, change_visibility
 from darkroom.operations.images.list_images import ListImagesPorts, list_images
 from darkroom.operations.images.transcode_image import Early, Finished, Outcome, Postponed, postponed_by
 from darkroom.operations.kernel.check_message import CheckPorts, check_message
@@ -65,6 +68,7 @@ from tests.support.fakes.engine import already
 from tests.support.fakes.messages import KEYS
 from tests.support.fakes.pictures import jpeg
 from tests.support.fakes.rows import accepted_image, told_by
+from tests.support.fakes.stores import FakeEdge
 from tests.support.fakes.world import TIMEOUT_SECONDS
 from tests.support.faults import ProcessDied
 
@@ -83,6 +87,7 @@ STORES = (
     "once",
     "engine",
     "message_keys",
+    "edge",
 )
 """What processes call; the index of due images may fail while its table does not."""
 
@@ -95,6 +100,7 @@ WRITES = {
     "redrives": frozenset({"start"}),
     "once": frozenset({"look", "keep", "forget"}),
     "engine": frozenset({"develop"}),
+    "edge": frozenset({"forget"}),
 }
 INDEXES = dict.fromkeys(("images.due", "images.oldest_waiting", "images.newest", "images.with_reference"), "index")
 TENANTS = ("acme", "umbra")
@@ -266,7 +272,8 @@ class Model(Simulated):
             lease_is_over=self._lease_is_over, on_claim=self._on_claim, may_begin=self._may_begin
         )
         self.originals = FakeOriginals()
-        self.outputs = WatchedOutputs(is_deleted=lambda image_id: self.images.rows[image_id].is_deleted)
+        self.outputs = WatchedOutputs(may_remove=self._may_remove)
+        self.edge = FakeEdge()
         self.dead_letters = ModelDeadLetters(is_kept=self._is_kept)
         self.lanes = ModelLanes(clock=self.clock, dead_letters=self.dead_letters)
         self.redrives = FakeRedrives(self.dead_letters, self.lanes, per_look=10)
@@ -494,6 +501,22 @@ class Model(Simulated):
 
         self.start("add variants", body, **how)
 
+    def change_visibility(self, image_id: str, wanted: Visibility, **how: Any) -> None:
+        """A client wants others to see an image, or nobody."""
+        tenant = self.images.rows[image_id].tenant_id
+        self.asked.add(image_id)
+
+        def body() -> None:
+            ports = self.worlds["client"].ports(ChangeVisibilityPorts)
+            try:
+                change_visibility(ports, image_id, wanted, tenant_id=tenant, tier=Tier.FREE)
+            except (Retryable, NotDone):
+                return  # a legitimate 503, or 409
+            except UnknownImage:
+                must(self.images.rows[image_id].is_deleted, "lost", "an image is unknown once it is deleted")
+
+        self.start("change visibility", body, **how)
+
     def lose_output(self, image_id: str) -> None:
         """Somebody removes an object of an image, bypassing Darkroom."""
         for variant in self.images.rows[image_id].variants[:1]:
@@ -642,9 +665,10 @@ class Model(Simulated):
             ending = row.status.value if row.failed_work is None else "work failed"
             self.counts.endings[ending if row.failure is None else f"{ending}: {row.failure.code}"] += 1
             self._check_ending(row)
+            self._check_exposure(row)
             about = dead_letters.get((row.image_id, row.run), [])
             if row.is_deleted:
-                left = [key for key in self.outputs.objects if key.startswith(f"outputs/{row.image_id}/")]
+                left = [key for key in self.outputs.objects if key.split("/")[1] == row.image_id]
                 must(not left, "stuck", "what was withdrawn leaves no outputs")
                 must(row.image_id not in self.originals.objects, "stuck", "what was withdrawn leaves no original")
                 must(row.forget_at is not None, "stuck", "a tombstone is forgotten one day")
@@ -673,6 +697,19 @@ class Model(Simulated):
             is_told = work is not None and work.failed and work.error is not None
             must(row.is_deleted or is_there or is_told, "lost", "promised variants are there, or said to have failed")
 
+    def _check_exposure(self, row: Image) -> None:
+        """An edge can read what the row shows, and nothing else; what it could read, it was told to forget."""
+        for key in self.outputs.objects:
+            of_whom = visibility_of_key(key)
+            if key.split("/")[1] == row.image_id and of_whom is not Visibility.PRIVATE and not self.was_skewed:
+                is_shown = of_whom is row.visibility and key in {variant.key for variant in row.variants}
+                must(is_shown, "stuck", "nothing lies where an edge reads it for others than its client wants")
+
+    def _may_remove(self, key: str) -> bool:
+        row = self.images.rows[key.split("/")[1]]
+        is_moved = len(row.visibilities) > 1 and key not in {variant.key for variant in row.variants}
+        return row.is_deleted or is_moved
+
     def _check_ending(self, row: Image) -> None:
         if row.is_deleted:
             return  # its tombstone no longer says what it was or why it failed
@@ -688,7 +725,8 @@ class Model(Simulated):
             is_missing = row.image_id in self.without_original
             must(code != ORIGINAL_MISSING or is_missing, "lost", "only a missing original is called so")
             if kind == "good" and code != ORIGINAL_MISSING and not self.was_skewed:
-                excused = all(process.is_struck for process in self.attempts[row.image_id, row.run])
+                is_lost = row.image_id in self.lost.values() and row.failed_work is not None
+                excused = is_lost or all(process.is_struck for process in self.attempts[row.image_id, row.run])
                 must(excused, "lost", "a good image fails only where something befell each of its attempts")
             must(code != REFUSAL or kind == "refused", "lost", "no photo is refused that can be developed")
             owed = code != REFUSAL
@@ -746,6 +784,8 @@ class Model(Simulated):
             lanes=SigningLanes(lanes=lanes, keys=keys, clock=lambda: self.now),
             dead_letters=dead_letters,
             once=self.once,
+            stale_edge=struck("edge", self.edge),
+            delivers=True,
         )
 
     def _call(self, store: str, name: str, call: Callable[[], Any]) -> Any:
