@@ -137,6 +137,7 @@ def _variants(dynamodb: Any, stack: LocalStack, image_id: str) -> list[dict[str,
     return [variant["M"] for variant in item["variants"]["L"]]
 
 
+@pytest.mark.promise("edge-private-never-served")
 def test_a_signed_picture_is_served_by_its_own_signature_of_a_trusted_key_alone(delivered: LocalStack) -> None:
     def signing_keys(*command: str) -> int:
         return delivered.darkroom("delivery", "keys", *command).returncode

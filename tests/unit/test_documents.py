@@ -48,7 +48,7 @@ def commands(page: Path, start: str) -> list[str]:
     """The commands that begin like this, each to the end of its line or its pipe; `a | b` means two subcommands."""
     commands_of_page = []
     for text in code(page):
-        for group, words in re.findall(rf"({start} [a-z]+) ([a-z]+(?: \| [a-z]+)+)", text):
+        for group, words in re.findall(rf"({start}(?: [a-z]+)+) ([a-z]+(?: \| [a-z]+)+)", text):
             commands_of_page += [f"{group} {word}" for word in words.split(" | ")]
         commands_of_page += re.findall(rf"(?:^|[\s(;])({start} [^\n|;]*)", text, re.MULTILINE)
     return commands_of_page
