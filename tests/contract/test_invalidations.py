@@ -89,12 +89,14 @@ def test_a_payment_whose_answer_is_lost_is_paid_once_and_what_was_skipped_is_see
     lose_first_answer(dynamodb, "UpdateItem")
     first = bill("a", *IDS[:3])
     assert invalidations.pay(first, 9) == paid(first, 3)
+    invalidations.settle(paid(first, 3))
     assert not budget.is_spent(NOW)
     for count in (1, 2):
         invalidations.skip(first, count)
     item = dynamodb.get_item(TableName=aws.token_buckets_table, Key={"tenant_id": {"S": "edge#invalidations#2026-11"}})[
         "Item"
     ]
+    assert "image_ids" not in item, "nothing is remembered of images that are forgotten"
     assert (item["used"], item["skipped"], item["forget_at"]) == ({"N": "3"}, {"N": "3"}, {"N": str(first.forget_at)})
     assert budget.is_spent(NOW)
     refuse(dynamodb, code="ThrottlingException", status=400)

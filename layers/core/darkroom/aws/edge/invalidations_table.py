@@ -22,13 +22,13 @@ _WRITES = 6
 _MAY_PAY = (
     "(attribute_not_exists(used) OR used <= :room)"  # guard: edge-budget-never-exceeded
     " AND (attribute_not_exists(payer) OR payer <> :payer)"  # guard: edge-repetition-not-charged
-    " AND attribute_not_exists(is_open)"  # guard: edge-open-payment-kept
+    " AND attribute_not_exists(image_ids)"  # guard: edge-open-payment-kept
 )
 
 
 class InvalidationsTable:
-    """Implements the `Invalidations` port with a DynamoDB table. The month's item has the images of the payment that
-    was made last, of `payer`; `is_open` until it is settled."""
+    """Implements the `Invalidations` port with a DynamoDB table. The month's item has its last payment, of `payer`, with
+    the images until it is settled."""
 
     def __init__(self, client: DynamoDBClient, table_name: str) -> None:
         self._client = client
@@ -41,23 +41,24 @@ class InvalidationsTable:
                 break
             found = self._update(
                 bill.month,
-                "SET forget_at = :forget_at, payer = :payer, image_ids = :image_ids, is_open = :open ADD used :paid",
+                "SET forget_at = :forget_at, payer = :payer, payment = :paid, image_ids = :image_ids ADD used :paid",
                 _MAY_PAY,
                 {
                     ":forget_at": {"N": str(bill.forget_at)},
                     ":payer": {"S": bill.reference},
                     ":image_ids": {"L": [{"S": image_id} for image_id in paid]},
-                    ":open": {"BOOL": True},
                     ":paid": {"N": str(len(paid))},
                     ":room": {"N": str(limit - len(paid))},
                 },
             )
             if found is None:
                 return Payment(month=bill.month, image_ids=paid, reference=bill.reference)
-            payer = found.get("payer", {}).get("S")
-            if "is_open" in found or payer == bill.reference:  # guard: edge-repetition-paid-once
+            if "image_ids" in found:
                 image_ids = tuple(image_id["S"] for image_id in found["image_ids"]["L"])
-                return Payment(month=bill.month, image_ids=image_ids, reference=payer)
+                return Payment(month=bill.month, image_ids=image_ids, reference=found["payer"]["S"])
+            if found.get("payer", {}).get("S") == bill.reference:  # guard: edge-repetition-paid-once
+                image_ids = bill.image_ids[: int(found["payment"]["N"])]
+                return Payment(month=bill.month, image_ids=image_ids, reference=bill.reference)
             paid = bill.image_ids[: max(0, limit - int(found["used"]["N"]))]
         if paid:
             raise Retryable("the budget of invalidations changed under every attempt")
@@ -66,7 +67,7 @@ class InvalidationsTable:
     def settle(self, payment: Payment) -> None:
         self._update(
             payment.month,
-            "REMOVE is_open",
+            "REMOVE image_ids",
             "payer = :payer",  # guard: edge-settles-its-own
             {":payer": {"S": payment.reference}},
         )
