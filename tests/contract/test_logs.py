@@ -14,6 +14,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import boto3
 import pytest
 from aws_lambda_powertools.utilities.typing import LambdaContext
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from darkroom import telemetry
 from darkroom.aws.kernel import clients
@@ -37,7 +39,21 @@ PRIVATE = {
 }
 """What a client may send besides its credential."""
 
+DISTRIBUTION = {
+    "CallerReference": "1",
+    "Comment": "",
+    "Enabled": True,
+    "Origins": {"Quantity": 1, "Items": [{"Id": "one", "DomainName": "images.example"}]},
+    "DefaultCacheBehavior": {"TargetOriginId": "one", "ViewerProtocolPolicy": "https-only"},
+}
+
 FORM = "multipart/form-data; boundary=boundary"
+
+
+def told_of(image_id: str) -> dict[str, Any]:
+    """What the edge's queue delivers when an image is to be forgotten."""
+    record = {"messageId": "1", "receiptHandle": "1", "body": json.dumps({"image_id": image_id}), "attributes": {}}
+    return {"Records": [record | {"messageAttributes": {}, "eventSource": "aws:sqs"}]}
 
 
 def form(photo: bytes) -> bytes:
@@ -72,7 +88,7 @@ def test_no_function_logs_a_credential_a_signature_or_a_filename_whether_it_succ
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SIGNING)
     monkeypatch.setenv("AWS_SESSION_TOKEN", SESSION)
     gateway = Gateway(aws, monkeypatch)
-    run = Run(gateway, bearer | PRIVATE)
+    run = Run(gateway, bearer | PRIVATE, with_edge(monkeypatch))
     run.everything()
     assert {"X-Amz-Signature", "x-amz-signature"} <= run.signed, "there were addresses and forms to hide"
     run.fail()
@@ -97,14 +113,31 @@ def test_no_function_logs_a_credential_a_signature_or_a_filename_whether_it_succ
     assert {secret for secret in hidden | run.signatures if secret in said} == set()
 
 
+def with_edge(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Lets the edge's functions have a distribution and a key that it trusts; the key's base64."""
+    distribution = boto3.client("cloudfront").create_distribution(DistributionConfig=DISTRIBUTION)["Distribution"]
+    key = ec.generate_private_key(ec.SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    keys = {"keys": [{"id": "K1", "created_at": 0, "private_key": key.decode()}]}
+    secret = boto3.client("secretsmanager").create_secret(Name="signing", SecretString=json.dumps(keys))
+    for name, value in {
+        "DISTRIBUTION_ID": distribution["Id"],
+        "INVALIDATIONS_PER_MONTH": "1000",
+        "SIGNING_SECRET": secret["ARN"],
+        "SIGNING_KEYS": "K1",
+        "SIGNED_SECONDS": "3600",
+    }.items():
+        monkeypatch.setenv(name, value)
+    return key.decode().splitlines()[1]
+
+
 class Run:
     """Gives every function work, and remembers what was signed on the way."""
 
-    def __init__(self, gateway: Gateway, headers: dict[str, str]) -> None:
+    def __init__(self, gateway: Gateway, headers: dict[str, str], signing_key: str = "") -> None:
         self.gateway, self.headers = gateway, headers
         self.invoked: set[str] = set()
         self.signed: set[str] = set()
-        self.signatures: set[str] = set()
+        self.signatures: set[str] = {signing_key} - {""}
 
     def fail(self) -> None:
         """Makes everything fail from now on, at its first call."""
@@ -161,18 +194,24 @@ class Run:
         self.worked("sweep_due_images", {})
         self.worked("sweep_due_endpoints", {})
         self.worked("archive_dead_letters", {})
+        self.worked("redirect_image", http_event("GET", f"/i/{image}/thumb"))
+        self.worked("redirect_image", http_event("GET", f"/i/{image}/{FILENAME}"))
+        self.worked("invalidate_edge", told_of(image))
+        signed = self.worked("sign_image", {"resource": f"https://images.example/signed/{image}/*"})
+        self.signatures |= {signed[name] for name in ("policy", "signature")} if signed else set()
 
     def batches(self) -> list[str]:
         listed = boto3.client("s3").list_objects_v2(Bucket=self.gateway.aws.holds_bucket)
         return [entry["Key"] for entry in listed.get("Contents", [])]
 
-    def worked(self, function: str, event: dict[str, Any]) -> None:
+    def worked(self, function: str, event: dict[str, Any]) -> Any:
         self.invoked.add(function)
         try:
-            call(self.gateway.function(function), event)
+            return call(self.gateway.function(function), event)
         except Exception as error:  # Lambda logs its message
             handler: Any = telemetry.logger.registered_handler
             handler.stream.write(repr(error))
+            return None
 
     def sent(self, method: str, path: str, body: bytes | None = None, **headers: str) -> str:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -214,13 +253,14 @@ def test_every_line_has_its_trace_and_a_request_and_what_is_about_an_image_has_i
     aws: Aws, bearer: dict[str, str], monkeypatch: pytest.MonkeyPatch, log: io.StringIO
 ) -> None:
     gateway = Gateway(aws, monkeypatch)
-    run = Run(gateway, bearer)
+    run = Run(gateway, bearer, with_edge(monkeypatch))
     run.everything()
     well = lines_in(log)
     run.fail()
     run.everything()
     lines = lines_in(log)
-    assert {line["function_name"] for line in lines} == FUNCTIONS, "a new function: have it run here"
+    silent = {"sign_image"}  # what it does is told by the image's reader
+    assert {line["function_name"] for line in lines} == FUNCTIONS - silent, "a new function: have it run here"
     trace_id = TRACE.split(";")[0].removeprefix("Root=")
     assert {line.get("trace_id") for line in lines} == {trace_id}
     assert {line.get("correlation_id") for line in lines} == {REQUEST_ID, INVOCATION_ID}

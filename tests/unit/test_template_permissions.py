@@ -123,7 +123,7 @@ RESOURCES = {
     "message_keys": {"${MessageKey.Id}"},
     "distribution": {"arn:${AWS::Partition}:cloudfront::${AWS::AccountId}:distribution/${Distribution}"},
     "invalidations": {f"{TABLE}${{TokenBucketsTableName}}"},
-    "signing_keys": {"${SigningSecret}"},
+    "signing_keys": {"${SigningSecret.Id}"},
 }
 
 RESOURCES_OF_THE_CORE = {"images": {f"{TABLE}${{ImagesTableName}}"}}
