@@ -110,7 +110,7 @@ def outages() -> dict[str, Any]:
 
 @pytest.mark.parametrize("outage", outages())
 @pytest.mark.parametrize("hours", [1, 23])
-def test_an_outage_of_a_day_loses_nothing_and_costs_no_unit_twice(hours: int, outage: str) -> None:
+def test_an_outage_of_a_day_loses_nothing_and_spends_one_batch_in_vain(hours: int, outage: str) -> None:
     world = World(limit=50)
     whole, world.distribution = world.distribution, outages()[outage](world.distribution)
     for turn in range(hours * 3600 // HIDDEN_SECONDS):

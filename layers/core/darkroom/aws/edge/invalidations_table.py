@@ -27,8 +27,8 @@ _MAY_PAY = (
 
 
 class InvalidationsTable:
-    """Implements the `Invalidations` port with a DynamoDB table. The month's item has its last payment, of `payer`, with
-    the images until it is settled."""
+    """Implements the `Invalidations` port with a DynamoDB table. The month's item has its last payment, and until it is
+    settled also the images."""
 
     def __init__(self, client: DynamoDBClient, table_name: str) -> None:
         self._client = client
