@@ -85,7 +85,8 @@ def test_an_open_payment_is_everybodys_until_it_is_settled(kind: str, aws: Aws) 
 
 def test_a_payment_whose_answer_is_lost_is_paid_once_and_what_was_skipped_is_seen(aws: Aws) -> None:
     dynamodb = boto3.client("dynamodb")
-    invalidations, budget = (kind(dynamodb, aws.token_buckets_table) for kind in (InvalidationsTable, EdgeBudgetTable))
+    invalidations = InvalidationsTable(dynamodb, aws.token_buckets_table)
+    budget = EdgeBudgetTable(dynamodb, aws.token_buckets_table)
     lose_first_answer(dynamodb, "UpdateItem")
     first = bill("a", *IDS[:3])
     assert invalidations.pay(first, 9) == paid(first, 3)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.edge.policies import SigningKey, is_signable
+from darkroom.domain.edge.policies import is_signable, keys_in
 from darkroom.operations.edge.sign_image import SignImagePorts, sign_image
 from darkroom.ports.kernel import SecretVersion
 from repository.expand_template import DELIVERY, without_loops
@@ -65,7 +65,7 @@ def test_the_newest_trusted_key_signs_through_a_rotation(
     ]
     assert (signed["key_pair_id"], signed["expires_at"]) == (key, "2026-11-21T10:00:00.000Z")
     assert not {"+", "=", "/"} & {*signed["signature"]}
-    assert "PEM" not in repr(SigningKey(**KEYS[0]))
+    assert "PEM" not in repr(keys_in(json.dumps({"keys": KEYS})))
 
 
 @pytest.mark.guards("edge-signature-required")
