@@ -30,7 +30,7 @@ class Deployed:
     @property
     def trusted(self) -> tuple[str, ...]:
         """The ids of the public keys whose signatures a delivery stack's distribution accepts."""
-        return tuple(filter(None, self.parameters.get(_KEYS, "").split(",")))
+        return tuple(filter(None, map(str.strip, self.parameters.get(_KEYS, "").split(","))))
 
 
 def deployed(stack: Stack, name: str) -> Deployed | None:
