@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from darkroom.domain.edge.forgetting import Bill, Payment
+    from darkroom.domain.kernel.instants import Milliseconds
 
 
 class Invalidations(Protocol):
@@ -38,3 +40,42 @@ class Sign(Protocol):
 
     def __call__(self, private_key: str, message: bytes) -> bytes:
         """Signs with a P-256 key in PEM; returns DER."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MadeVariant:
+    """A variant that was made on request, as the edge and its viewers get it."""
+
+    key: str
+    image_id: str
+    media_type: str
+    viewer_seconds: int
+    body: bytes = field(repr=False)
+
+
+class MadeVariants(Protocol):
+    """The store of what was made on request: objects that expire. Every method raises Retryable if it cannot answer."""
+
+    def get(self, key: str) -> MadeVariant | None:
+        """What has that key, or None."""
+
+    def put_if_absent(self, variant: MadeVariant) -> bool:
+        """Stores it unless its key has an object; returns whether it did."""
+
+    def remove(self, key: str) -> None:
+        """Removes the object; a missing one is no error."""
+
+
+class VariantLeases(Protocol):
+    """Who makes which variant, and what an image has had made. Every method raises Retryable if the table cannot
+    answer."""
+
+    def take(self, key: str, owner: str, *, now: Milliseconds, until: Milliseconds) -> bool:
+        """Takes the lease of a key until then, unless another owner has it; returns whether `owner` has it now."""
+
+    def release(self, key: str, owner: str) -> None:
+        """Gives the owner's lease back, if it still has it."""
+
+    def count(self, image_id: str, key: str, *, most: int, forget_at: Milliseconds) -> bool:
+        """Counts the key as one of the image's, once however often it is told; returns False if the image has had
+        `most` others made that were not forgotten. They are forgotten at `forget_at`, unless another follows."""

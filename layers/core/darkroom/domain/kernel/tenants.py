@@ -105,7 +105,8 @@ class TenantState(StrEnum):
 class Tenant:
     """One tenant's row. `requests_per_second` and `burst`, `max_stored_bytes` and `max_images` are None if its tier's
     apply, `visibility` if its images are private unless an order says otherwise; `viewer_seconds` is how long viewers
-    may keep its pictures, None for as long as the deployment says."""
+    may keep its pictures, None for as long as the deployment says. `on_request` lists the variants that viewers may have
+    made, None if the stack's list applies."""
 
     tenant_id: str
     tier: Tier
@@ -117,6 +118,7 @@ class Tenant:
     max_images: int | None = None
     visibility: Visibility | None = None
     viewer_seconds: int | None = None
+    on_request: str | None = None
 
     @property
     def allowance(self) -> Allowance:

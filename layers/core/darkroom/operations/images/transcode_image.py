@@ -320,7 +320,7 @@ def _variants(developed: dict[str, Any]) -> tuple[Variant, ...]:
 
 def _develop_and_put(ports: TranscodeImagePorts, image: Image, marks: AttemptTimeline) -> dict[str, Any]:
     try:
-        original = _whole(ports, image.image_id, image.source)
+        original = whole_original(ports.originals, image.image_id, image.source)
     except OriginalMissing as error:
         raise NeedsOperator(
             ORIGINAL_MISSING,
@@ -357,7 +357,7 @@ def _overlay(ports: TranscodeImagePorts, image: Image, image_id: str) -> bytes:
     operator's matter."""
     pinned = cast("dict[str, Source]", image.overlays)[image_id]
     try:
-        return _whole(ports, image_id, pinned)
+        return whole_original(ports.originals, image_id, pinned)
     except OriginalMissing as error:
         raise Rejected(  # guard: overlays-missing-rejected
             OVERLAY_MISSING,
@@ -366,12 +366,12 @@ def _overlay(ports: TranscodeImagePorts, image: Image, image_id: str) -> bytes:
         ) from error
 
 
-def _whole(ports: TranscodeImagePorts, image_id: str, source: Source) -> bytes:
+def whole_original(originals: Originals, image_id: str, source: Source) -> bytes:
     """The accepted bytes. Raises OriginalMissing if two reads find none: no single one ends an image."""
     try:
-        original = ports.originals.get(image_id, source.version_id)
+        original = originals.get(image_id, source.version_id)
     except OriginalMissing:
-        original = ports.originals.get(image_id, source.version_id)  # guard: objects-missing-second-look
+        original = originals.get(image_id, source.version_id)  # guard: objects-missing-second-look
     if hashlib.sha256(original).hexdigest() != source.sha256:  # guard: objects-checksum-on-read
         raise Retryable(f"the original of {image_id} did not arrive whole")
     return original

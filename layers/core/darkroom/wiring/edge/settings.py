@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from darkroom.settings import Settings, setting, some_words, whole_number
+from darkroom.domain.edge.instructions import allowed_by
+from darkroom.settings import LimitSettings, Settings, setting, some_words, whole_number
 
 
 class RedirectImageSettings(Settings):
@@ -25,3 +26,21 @@ class SignImageSettings(Settings):
     signing_secret: str
     signing_keys: frozenset[str] = setting(some_words)
     signed_seconds: int = setting(whole_number(1))
+
+
+def _instructions(text: str) -> str:
+    allowed_by(text)
+    return text
+
+
+class MakeVariantSettings(LimitSettings):
+    """What `make_variant` needs; `allowed_instructions` is the list of tenants that have none of their own, and
+    `variant_key` the secret that signatures come from, by its ARN."""
+
+    images_table: str
+    tenants_table: str
+    token_buckets_table: str
+    originals_bucket: str
+    outputs_bucket: str
+    variant_key: str
+    allowed_instructions: str = setting(_instructions)

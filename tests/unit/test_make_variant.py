@@ -1,0 +1,359 @@
+"""Variants on first request: what a path asks for, who allows it, and that it is made once for all who ask."""
+
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from darkroom.domain.edge.instructions import (
+    ENGINE,
+    MAX_VARIANTS,
+    allowed_by,
+    asked_for,
+    key_of_tenant,
+    signed_path,
+    spec_of,
+)
+from darkroom.domain.images.transitions import delete
+from darkroom.domain.kernel.visibility import Visibility
+from darkroom.domain.kernel.errors import Retryable, TurnedAway
+from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
+from darkroom.domain.recipes.recipes import Recipe
+from darkroom.imaging import develop
+from darkroom.operations.edge import make_variant as operation
+from darkroom.operations.edge.make_variant import MakeVariantPorts, NotServed, make_variant
+from darkroom.ports.edge import MadeVariant
+from tests.support.fakes import World
+from tests.support.fakes.edge import FakeMadeVariants, FakeVariantLeases
+from tests.support.fakes.load_shedding import FakeTokenBuckets
+from tests.support.fakes.pictures import jpeg, opened
+from tests.support.fakes.secrets import FakeSecret
+from tests.support.fakes.tenants import FakeTenants
+from tests.support.faults import Faults, ProcessDied, at
+from tests.support.images import developed
+
+ALLOWED = "w_32,w_16,card=w_20-h_20-f_cover,old="
+STORES = ("images", "originals", "tenants", "made", "leases", "token_buckets", "signing_secret")
+
+
+class Edge:
+    """A world with a public image, and what `make_variant` has besides."""
+
+    def __init__(self, **upload: Any) -> None:
+        self.world = World()
+        self.image_id = developed(self.world, **upload)
+        self.change(visibilities=(Visibility.PUBLIC,))
+        self.secret, self.tenants = FakeSecret(), FakeTenants()
+        self.made, self.leases, self.buckets = FakeMadeVariants(), FakeVariantLeases(), FakeTokenBuckets()
+        self.pause: Any = self.world.advance
+        self.owners = 0
+
+    def change(self, **changes: Any) -> None:
+        before = self.world.row(self.image_id)
+        self.world.images.change(before, replace(before, **changes))
+
+    def delete(self) -> None:
+        before = self.world.row(self.image_id)
+        self.world.images.change(before, delete(before, now=self.world.now))
+
+    def key(self, name: str, image_id: str | None = None) -> str:
+        return f"/public/{image_id or self.image_id}/t{ENGINE}/{name}"
+
+    def signed(self, instructions: str, extension: str = "webp", *, tenant_id: str = "default") -> str:
+        key = key_of_tenant(self.secret.current().text, tenant_id)
+        return self.key(signed_path(key, self.image_id, instructions, extension).rpartition("/")[2])
+
+    def ports(self, faults: Faults | None = None) -> MakeVariantPorts:
+        ports = self.world.ports(
+            MakeVariantPorts,
+            tenants=self.tenants,
+            made=self.made,
+            leases=self.leases,
+            token_buckets=self.buckets,
+            signing_secret=self.secret,
+            pause=self.pause,
+            allowed=ALLOWED,
+        )
+        if faults is None:
+            return ports
+        return replace(ports, **{name: faults.around(name, getattr(ports, name)) for name in STORES})
+
+    def ask(self, path: str, faults: Faults | None = None) -> MadeVariant:
+        self.owners += 1
+        return make_variant(self.ports(faults), path, owner=f"r{self.owners}", deadline=self.world.now + 60_000)
+
+
+@pytest.fixture
+def edge() -> Edge:
+    return Edge()
+
+
+@pytest.mark.parametrize(
+    ("instructions", "extension", "stated"),
+    [
+        ("w_640", "webp", {"width": 640}),
+        ("h_480-q_70", "jpg", {"height": 480, "quality": 70}),
+        ("w_400-h_300-f_cover-g_attention", "avif", {"width": 400, "fit": "cover", "gravity": "attention"}),
+    ],
+)
+def test_instructions_say_a_variant(instructions: str, extension: str, stated: dict[str, Any]) -> None:
+    spec = spec_of(instructions, extension)
+    assert spec is not None
+    assert stated.items() <= spec.model_dump().items()
+
+
+@pytest.mark.guards("on-request-one-spelling")
+@pytest.mark.parametrize(
+    ("instructions", "extension"),
+    [
+        ("w_640-", "webp"),
+        ("w_640-q_80", "webp"),  # the default
+        ("w_640-q_70", "png"),  # which has no quality
+        ("w_640-g_north", "jpg"),  # nothing is cropped
+        ("w_640-h_480-f_cover-q_101", "jpg"),
+        *(
+            (wrong, "jpg")
+            for wrong in ("", "w_0640", "h_1-w_1", "w_9999", "q_70", "w_6٤0", "w_640-w_640", "f_cover-w_1")
+        ),
+    ],
+)
+def test_a_variant_has_one_spelling(instructions: str, extension: str) -> None:
+    assert spec_of(instructions, extension) is None
+
+
+@pytest.mark.parametrize("text", ["w_0", "Card=w_1", "w_1,w_1", "a_b=w_1", "card=w_1-q_0", "card=other"])
+def test_a_list_of_what_is_allowed_is_checked(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is no|are no|twice"):
+        allowed_by(text)
+
+
+@pytest.mark.guards("on-request-allowed")
+@pytest.mark.guards("on-request-edits-kept")
+def test_what_is_made_has_the_bytes_of_a_recipe_with_the_same_edits() -> None:
+    regions = ({"x": 0, "y": 0, "width": 0.5, "height": 0.5, "effect": "fill"},)
+    recipe = {"variants": ({"name": "whole", "width": 64},), "regions": regions, "rotate": 90}
+    edge = Edge(recipe=json.dumps(recipe))
+    made = edge.ask(edge.key("card.webp"))
+    card = {"name": "card", "width": 20, "height": 20, "fit": "cover", "format": "webp"}
+    same = develop(jpeg(), Recipe.model_validate({**recipe, "variants": (card,)})).variants[0]
+    assert (made.body, made.media_type, made.key) == (same.body, "image/webp", edge.key("card.webp")[1:])
+    assert edge.ask(edge.key("w_32.png")).media_type == "image/png"
+    for name in ("w_33.webp", "w_20-h_20-f_cover.webp", "old.webp", "toString.webp"):
+        with pytest.raises(NotServed):
+            edge.ask(edge.key(name))
+    assert set(edge.made.objects) == {edge.key(name)[1:] for name in ("card.webp", "w_32.png")}
+
+
+@pytest.mark.guards("on-request-effort-of-lane")
+def test_it_has_the_effort_of_its_images_lane(edge: Edge) -> None:
+    slow, asked = edge.world.service["slow"], []
+    edge.world.service = {**edge.world.service, "slow": replace(slow, effort="small")}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(operation, "develop", lambda *_, effort="balanced", **others: asked.append(effort))
+        with pytest.raises(AttributeError):
+            edge.ask(edge.key("w_32.avif"))
+    assert asked == ["small"]
+
+
+@pytest.mark.guards("on-request-whole-path")
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "/",
+        "/public/{id}/t1/w_32.webp/",
+        "/public/{id}/t1/w_32.webp\n",
+        "/public/{id}/t1/../t1/w_32.webp",
+        "/public/{id}/t1/%77_32.webp",
+        "/public/{id}/t1/%2577_32.webp",
+        "/public/{id}/t2/w_32.webp",
+        "/public/{id}/1/thumb.jpg",
+        "/signed/{id}/t1/w_32.webp",
+        "/outputs/{id}/t1/w_32.webp",
+        "/public/{id}/t1/w_32.gif",
+        "/public/{id}/t1/w_32.webp?s=1",
+        "/public/{id}/t1/w_" + "9" * 5000 + ".webp",
+        "/public/..%2f{id}/t1/w_32.webp",
+        "x/public/{id}/t1/w_32.webp",
+    ],
+)
+def test_a_hostile_path_asks_for_nothing(edge: Edge, path: str) -> None:
+    faults = Faults()
+    with pytest.raises(NotServed):
+        edge.ask(path.replace("{id}", edge.image_id), faults)
+    assert faults.calls == []
+
+
+@pytest.mark.guards("on-request-signature")
+@pytest.mark.guards("on-request-wrong-signature")
+def test_a_signature_is_for_one_variant_of_one_image_of_its_tenant(edge: Edge) -> None:
+    path = edge.signed("w_33-q_70")
+    assert opened(edge.ask(path).body).width == 33
+    edge.secret.replace("b" * 64, now=edge.world.now)
+    assert edge.ask(edge.signed("w_34")).key != edge.ask(path).key
+    edge.made.objects.clear()
+    assert edge.ask(path).body  # made with the key before
+    signature = path.partition("-s_")[2]
+    for forged in (
+        edge.signed("w_33-q_70", tenant_id="other"),
+        edge.key(f"w_34-q_70-s_{signature}"),
+        edge.key(f"w_33-q_70-s_{signature.replace('webp', 'jpg')}"),
+        edge.key(f"w_32-s_{'0' * 26}.webp"),  # allowed, but this would be another key for it
+        edge.signed("w_33-q_80"),
+    ):
+        with pytest.raises(NotServed):
+            edge.ask(forged)
+    assert asked_for(path) is not None
+
+
+@pytest.mark.guards("on-request-no-unmarked")
+def test_a_picture_with_a_watermark_is_made_without_only_if_that_is_signed(edge: Edge) -> None:
+    mark = {"variants": [{"name": "marked", "width": 9, "overlays": [{"image": edge.image_id}]}]}
+    edge.change(added=(Recipe.model_validate(mark),))
+    with pytest.raises(NotServed):
+        edge.ask(edge.key("w_32.webp"))
+    assert edge.ask(edge.signed("w_32"))
+
+
+@pytest.mark.guards("on-request-public-only", case="signed")
+@pytest.mark.guards("on-request-done", case="unfinished")
+@pytest.mark.guards("on-request-deleted", case="unknown")
+@pytest.mark.guards("on-request-suspended", case="suspended")
+@pytest.mark.parametrize("case", ["private", "signed", "unfinished", "unknown", "suspended", "original lost"])
+def test_what_is_not_public_and_done_is_not_served(edge: Edge, case: str) -> None:
+    path = edge.key("w_32.webp")
+    match case:
+        case "private" | "signed":
+            edge.change(visibilities=(Visibility.PUBLIC, Visibility(case)))
+        case "unfinished":
+            path = edge.key("w_32.webp", edge.world.submit(jpeg(32, 24)).image.image_id)
+            edge.image_id = path.split("/")[2]
+            edge.change(visibilities=(Visibility.PUBLIC,))
+        case "unknown":
+            path = edge.key("w_32.webp", "0" * 26)
+        case "suspended":
+            suspended = Tenant(tenant_id="default", tier=Tier.FREE, created_at=1, state=TenantState.SUSPENDED)
+            edge.tenants.tenants["default"] = suspended
+        case _:
+            edge.world.originals.objects.clear()
+    with pytest.raises(NotServed):
+        edge.ask(path)
+    assert edge.made.objects == {}
+
+
+def test_a_tenants_own_list_is_the_one_that_counts(edge: Edge) -> None:
+    edge.tenants.tenants["default"] = Tenant(tenant_id="default", tier=Tier.FREE, created_at=1, on_request="w_40")
+    assert edge.ask(edge.key("w_40.jpg"))
+    with pytest.raises(NotServed):
+        edge.ask(edge.key("w_32.webp"))
+
+
+@pytest.mark.guards("on-request-rate")
+@pytest.mark.guards("on-request-variants-per-image")
+@pytest.mark.guards("on-request-work-bound")
+def test_work_and_storage_are_bounded(edge: Edge) -> None:
+    edge.tenants.tenants["default"] = Tenant(
+        tenant_id="default", tier=Tier.FREE, created_at=1, requests_per_second=1, burst=2
+    )
+    for width in (33, 34):
+        edge.ask(edge.signed(f"w_{width}"))
+    with pytest.raises(TurnedAway) as turned:
+        edge.ask(edge.signed("w_35"))
+    assert turned.value.retry_after_seconds == 1
+    edge.world.advance(60)
+    edge.leases.names[edge.image_id] = {str(number) for number in range(MAX_VARIANTS)}
+    for path in (edge.signed("w_35"), edge.signed("w_8192-h_8192-f_contain")):
+        with pytest.raises(NotServed):
+            edge.ask(path)
+    assert len(edge.made.objects) == 2
+    assert edge.buckets.tats.keys() == {"default#on_request"}
+
+
+@pytest.mark.guards("on-request-lease")
+@pytest.mark.guards("on-request-made-meanwhile")
+def test_a_hundred_first_requests_at_once_make_it_once_and_all_get_it(
+    edge: Edge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    developments, waiting, all_here = [], threading.Event(), threading.Barrier(100)
+
+    def slowly(*arguments: Any, **options: Any) -> Any:
+        developments.append(1)
+        waiting.wait(0.2)
+        return develop(*arguments, **options)
+
+    monkeypatch.setattr(operation, "develop", slowly)
+    edge.pause = lambda _: waiting.wait(0.01)
+    ports, deadline = edge.ports(), edge.world.now + 60_000
+
+    def ask(number: int) -> bytes:
+        all_here.wait()
+        return make_variant(ports, edge.key("w_32.webp"), owner=str(number), deadline=deadline).body
+
+    with ThreadPoolExecutor(max_workers=100) as threads:
+        answers = set(threads.map(ask, range(100)))
+    assert (len(developments), len(answers)) == (1, 1)
+    assert edge.leases.leases == {}
+
+
+@pytest.mark.guards("on-request-wait-ends")
+def test_whoever_waits_in_vain_is_told_to_ask_again_and_a_dead_ones_lease_lapses(edge: Edge) -> None:
+    key = edge.key("w_32.webp")
+    edge.leases.take(key[1:], "dead", now=edge.world.now, until=edge.world.now + 70_000)
+    ends_at = edge.world.now + 60_000
+    with pytest.raises(Retryable):
+        edge.ask(key)
+    assert edge.world.now < ends_at
+    assert edge.ask(key)  # after its time
+
+
+@pytest.mark.guards("on-request-time-to-finish")
+def test_what_cannot_be_finished_is_not_begun(edge: Edge) -> None:
+    with pytest.raises(Retryable):
+        make_variant(edge.ports(), edge.key("w_32.webp"), owner="late", deadline=edge.world.now + 20_000)
+    assert edge.buckets.tats == {}
+
+
+CALLS = 12
+
+
+@pytest.mark.guards("on-request-deleted-meanwhile")
+@pytest.mark.parametrize("change", ["deleted", "private"])
+def test_whoever_deletes_or_hides_it_meanwhile_leaves_no_object(change: str) -> None:
+    """The change happens before each of the calls, and its own removal lists the objects right after the row."""
+    for number in range(CALLS):
+        edge = Edge()
+
+        def strike(call: Any, edge: Edge = edge, number: int = number) -> None:
+            if call.number == number:
+                edge.delete() if change == "deleted" else edge.change(visibilities=("public", Visibility.PRIVATE))
+                edge.made.objects.clear()
+
+        faults = Faults(plan=strike)
+        with suppress(NotServed):
+            edge.ask(edge.key("w_32.webp"), faults)
+        if number >= faults.number:
+            break
+        assert edge.made.objects == {}, faults.calls
+    else:
+        pytest.fail("more calls than were struck")
+
+
+@pytest.mark.parametrize("mode", ["dies before", "dies after", "throttled", "answer lost"])
+def test_after_a_fault_at_any_call_the_next_request_is_answered(mode: Any) -> None:
+    for number in range(CALLS):
+        edge = Edge()
+        faults = Faults(plan=at(number, mode))
+        with suppress(ProcessDied, Retryable):
+            edge.ask(edge.key("w_32.webp"), faults)
+        edge.world.advance(70)
+        assert edge.ask(edge.key("w_32.webp")).body, number
+        if number >= faults.number:
+            break
+    else:
+        pytest.fail("more calls than were struck")
