@@ -12,6 +12,7 @@ from darkroom_client.client import (
 )
 from darkroom_client.darkroom import Darkroom, NotDownloaded, NotFinished, UploadOptions, UploadTokenTerms
 from darkroom_client.signature import is_signed
+from darkroom_client.variants import variant_path
 
 __all__ = [
     "ApiError",
@@ -28,4 +29,5 @@ __all__ = [
     "UploadOptions",
     "UploadTokenTerms",
     "is_signed",
+    "variant_path",
 ]

@@ -17,7 +17,6 @@ from darkroom.domain.edge.instructions import (
     allowed_by,
     asked_for,
     key_of_tenant,
-    signed_path,
     spec_of,
 )
 from darkroom.domain.images.transitions import delete
@@ -29,6 +28,7 @@ from darkroom.imaging import develop
 from darkroom.operations.edge import make_variant as operation
 from darkroom.operations.edge.make_variant import MakeVariantPorts, NotServed, make_variant
 from darkroom.ports.edge import MadeVariant
+from darkroom_client import variant_path
 from tests.support.fakes import World
 from tests.support.fakes.edge import FakeMadeVariants, FakeVariantLeases
 from tests.support.fakes.load_shedding import FakeTokenBuckets
@@ -67,7 +67,7 @@ class Edge:
 
     def signed(self, instructions: str, extension: str = "webp", *, tenant_id: str = "default") -> str:
         key = key_of_tenant(self.secret.current().text, tenant_id)
-        return self.key(signed_path(key, self.image_id, instructions, extension).rpartition("/")[2])
+        return self.key(variant_path(key, self.image_id, instructions, extension).rpartition("/")[2])
 
     def ports(self, faults: Faults | None = None) -> MakeVariantPorts:
         ports = self.world.ports(

@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 from samtranslator.yaml_helper import yaml_parse
 
+from darkroom.aws.edge.made_variants import MADE_ON_REQUEST
 from darkroom.aws.images.images_table import DUE_INDEX, LISTED_INDEX, NEWEST_INDEX, REFERENCES_INDEX, WAITING_INDEX
 from darkroom.aws.usage.usage_table import PARTS
+from darkroom.domain.edge.instructions import KEPT_DAYS
 from darkroom.domain.events.event import EventType
 from darkroom.domain.images.image import DUE_SHARDS, LIST_SHARDS, Image
 from darkroom.domain.images.limits import MAX_BODY_BYTES, STANDARD_INPUT_FORMATS, Limits
@@ -1156,9 +1158,13 @@ def test_originals_are_versioned_because_rows_pin_a_version() -> None:
     assert resources("AWS::S3::Bucket")["OriginalsBucket"]["VersioningConfiguration"]["Status"] == "Enabled"
 
 
+ON_REQUEST_RULE = "RemoveVariantsMadeOnRequest"
+
+
 def lifecycle(bucket: str) -> dict[str, dict[str, Any]]:
-    """A bucket's rules by their names; all of them are in force, for the whole bucket."""
-    rules = rules_of(bucket)
+    """A bucket's rules by their names; all of them are in force, for the whole bucket, but that for what was made on
+    request, which is left out."""
+    rules = {name: rule for name, rule in rules_of(bucket).items() if name != ON_REQUEST_RULE}
     assert all(rule["Status"] == "Enabled" and not {"Prefix", "TagFilters"} & rule.keys() for rule in rules.values())
     return rules
 
@@ -1173,6 +1179,13 @@ def test_half_an_upload_is_paid_for_a_day_at_most(name: str) -> None:
 def test_what_a_row_vouches_for_never_expires_by_itself(name: str) -> None:
     done = {key for rule in lifecycle(name).values() for key in rule} - {"Id", "Status"}
     assert done <= {"AbortIncompleteMultipartUpload", "ExpiredObjectDeleteMarker"}
+
+
+def test_what_was_made_on_request_expires_by_its_tag() -> None:
+    tag, _, value = MADE_ON_REQUEST.partition("=")
+    rule = rules_of("OutputsBucket")[ON_REQUEST_RULE]
+    assert rule.items() >= {"Status": "Enabled", "ExpirationInDays": KEPT_DAYS}.items()
+    assert rule["TagFilters"] == [{"Key": tag, "Value": value}]
 
 
 @pytest.mark.parametrize("name", resources("AWS::S3::Bucket"))

@@ -293,6 +293,41 @@ def erase(
         erasing.tell(where, tenants)
 
 
+@app.command("on-request")
+def on_request(
+    *,
+    tenant: TenantArgument,
+    instructions: Annotated[
+        str, typer.Argument(help='w_320,w_640,card=w_400-h_300-f_cover. A name left out is given up; "" allows none.')
+    ],
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """Allow the variants of its public images that viewers may have made."""
+    from darkroom.domain.edge.instructions import allowed_by  # noqa: PLC0415
+    from darkroom_cli.tenants import work  # noqa: PLC0415
+
+    try:
+        allowed_by(instructions)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    work.set_on_request(reach(stack, region), tenant, instructions)
+
+
+@app.command("variant-key")
+def variant_key(
+    *,
+    tenant: TenantArgument,
+    secret: Annotated[str, typer.Argument(help="The output VariantKey of the stack of extensions/delivery.yaml.")],
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """Print the key with which a tenant's servers sign other variants of its public images."""
+    from darkroom_cli.tenants import work  # noqa: PLC0415
+
+    work.print_variant_key(reach(stack, region), tenant, secret)
+
+
 @app.command()
 def suspend(*, tenant: TenantArgument, stack: StackOption = None, region: RegionOption = None) -> None:
     """Refuse all requests of a tenant. What it sent before is still developed."""

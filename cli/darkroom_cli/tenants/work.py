@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
+from darkroom.aws.kernel.secrets import StoredSecret
+from darkroom.domain.edge.instructions import allowed_by, key_of_tenant
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 from darkroom.domain.kernel.sizes import size_in_words
 from darkroom.domain.kernel.stored import NOTHING, Stored
@@ -100,6 +102,31 @@ def change(
 
     tenant = _changed(stack, tenant_id, changed)
     display.line(display.output(), f"Changed {tenant_id}: {_agreed(tenant)}. {_IN_FORCE}")
+
+
+def set_on_request(stack: Stack, tenant_id: str, instructions: str) -> None:
+    """`tenants on-request`."""
+    tenant = _changed(stack, tenant_id, lambda tenant: replace(tenant, on_request=_with_list(tenant, instructions)))
+    allowed = tenant.on_request or "only what is signed"
+    display.line(display.output(), f"Viewers of public images of {tenant_id} may have made: {allowed}.")
+
+
+def print_variant_key(stack: Stack, tenant_id: str, secret_arn: str) -> None:
+    """`tenants variant-key`."""
+    with stack.explained():
+        secret = StoredSecret(lambda: stack.client("secretsmanager"), secret_arn, clock=stack.clock).current()
+    display.line(display.output(), key_of_tenant(secret.text, tenant_id))
+
+
+def _with_list(tenant: Tenant, instructions: str) -> str:
+    """The tenant's new list: a name keeps what it meant for ever, or is given up. Raises ApiError."""
+    before, after = allowed_by(tenant.on_request or ""), dict(allowed_by(instructions))
+    for name, meant in before.items():
+        if name != meant and after.setdefault(name, "") not in ("", meant):  # guard: on-request-name-kept
+            raise ApiError(
+                f"{name} meant {meant or 'something else'}, and there are files that say so: take a new name."
+            )
+    return ",".join(name if name == meant else f"{name}={meant}" for name, meant in after.items())
 
 
 def set_state(stack: Stack, tenant_id: str, state: TenantState) -> None:

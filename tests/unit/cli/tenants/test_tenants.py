@@ -171,6 +171,22 @@ def test_a_tenants_quota_is_set_and_shown_with_what_it_stores(
     assert stack.tenants.tenants["acme"].quota == Tier.FREE.quota
 
 
+@pytest.mark.guards("on-request-name-kept")
+def test_a_name_of_a_variant_on_request_keeps_its_meaning_or_is_given_up(run: Run, stack: FakeStack) -> None:
+    run("tenants", "add", "acme")
+    steps = [
+        ("w_320,card=w_40-h_30-f_cover", 0, "w_320,card=w_40-h_30-f_cover"),
+        ("card=w_50", 1, "w_320,card=w_40-h_30-f_cover"),
+        ("w_640", 0, "w_640,card="),
+        ("card=w_50", 1, "w_640,card="),
+        ("w_0", 2, "w_640,card="),
+        ("", 0, "card="),
+    ]
+    for instructions, exit_code, kept in steps:
+        assert run("tenants", "on-request", "acme", instructions).exit_code == exit_code
+        assert stack.tenants.tenants["acme"].on_request == kept
+
+
 def test_what_was_never_counted_is_counted_from_the_rows(run: Run, stack: FakeStack) -> None:
     for number in range(3):
         stack.images.create(accepted_image(image_id=f"{number:026d}", tenant_id="acme", now=1))

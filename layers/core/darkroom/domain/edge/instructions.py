@@ -191,9 +191,3 @@ def signature_of(tenant_key: str, image_id: str, instructions: str, extension: s
     """The signature that goes to the end of the instructions."""
     signed = hmac.new(tenant_key.encode(), _LABEL + f"{image_id}/{instructions}.{extension}".encode(), hashlib.sha256)
     return digits_of(int.from_bytes(signed.digest()[:16]), 26)
-
-
-def signed_path(tenant_key: str, image_id: str, instructions: str, extension: str) -> str:
-    """The path of a variant, signed: for instructions that are not allowed to everybody."""
-    signature = signature_of(tenant_key, image_id, instructions, extension)
-    return f"/t/{image_id}/{instructions}-s_{signature}.{extension}"
