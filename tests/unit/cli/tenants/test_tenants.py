@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from darkroom.domain.edge.instructions import on_request_bucket_of
 from darkroom.domain.images.image import Image
 from darkroom.domain.images.stored_by import stored_by
 from darkroom.domain.kernel.sizes import size_in_words
@@ -310,6 +311,7 @@ def acme(run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> FakeSta
         stack.usage.sums |= {(tenant, day): Usage(images=7) for day in ("2026-11-20", "2026-11-21", "stored")}
         for policy in Policy:
             stack.token_buckets.take(bucket_of(policy, tenant), Tier.FREE.allowance, 1)
+        stack.token_buckets.take(on_request_bucket_of(tenant), Tier.FREE.allowance, 1)
         add_webhook(stack, tenant)
     for number in range(60):
         add_image(stack, number, "acme" if number % 2 else "other")
@@ -353,7 +355,7 @@ def test_a_tenant_is_erased_with_its_images_and_keys_and_no_other(run: Run, acme
     assert set(acme.tenants.tenants) == {"other"}
     assert {key.tenant_id for key in acme.tenants.keys.values()} == {"other"}
     assert {tenant for tenant, _ in acme.usage.sums} == {"other"}
-    assert set(acme.token_buckets.tats) == {"other", "other#reads"}
+    assert set(acme.token_buckets.tats) == {"other", "other#on_request", "other#reads"}
     assert [webhook.tenant_id for webhook in acme.endpoints.rows.values()] == ["other"]
     assert list(acme.deliveries.endpoints_of(["acme"])) == []
     for store in ("objects", "tombstones", "backups", "logs", "the API's log", "counted events", "dead letters"):

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from darkroom.domain.edge.instructions import on_request_bucket_of
 from darkroom.domain.images.listing import MAX_PAGE_IMAGES, Cursor
 from darkroom.domain.tenants.rate_limits import Policy, bucket_of
 from darkroom.ports.images import Images
@@ -90,8 +91,8 @@ def forget_tenants(
     forgotten: dict[str, Forgotten] = {}
     for tenant_id in tenant_ids:
         usage = ports.usage.forget(tenant_id)  # guard: erasure-tenant-usage
-        for policy in Policy:
-            ports.token_buckets.forget(bucket_of(policy, tenant_id))  # guard: erasure-tenant-token-buckets
+        for bucket in (*(bucket_of(policy, tenant_id) for policy in Policy), on_request_bucket_of(tenant_id)):
+            ports.token_buckets.forget(bucket)  # guard: erasure-tenant-token-buckets
         for key_id in keys[tenant_id]:
             ports.tenants.remove_key(key_id)
             audited.add(key_id, "keys")

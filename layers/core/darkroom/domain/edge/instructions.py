@@ -171,7 +171,7 @@ def _uncropped(image: Image) -> Variant | None:
     return max((each for each in image.variants if each.name in whole), key=lambda each: each.width, default=None)
 
 
-def bucket_of(tenant_id: str) -> str:
+def on_request_bucket_of(tenant_id: str) -> str:
     """The name of the tenant's bucket for this work, of as much as its others: no stranger's request uses up what
     uploads need. No tenant's id has a `#`."""
     return f"{tenant_id}#on_request"

@@ -13,8 +13,8 @@ from darkroom.domain.edge.instructions import (
     Asked,
     allowed_by,
     asked_for,
-    bucket_of,
     key_of_tenant,
+    on_request_bucket_of,
     recipe_for,
     tokens_of,
     work_of,
@@ -166,7 +166,7 @@ def _pay(ports: MakeVariantPorts, image: Image, recipe: Recipe) -> None:
     allowance = Tier.FREE.allowance if tenant is None else tenant.allowance
     cost = min(tokens_of(work_of(recipe, image)), allowance.burst)
     now = ports.clock() * 1000
-    taken = ports.token_buckets.take(bucket_of(image.tenant_id), allowance, now, cost, cost)
+    taken = ports.token_buckets.take(on_request_bucket_of(image.tenant_id), allowance, now, cost, cost)
     if not taken.is_taken:  # guard: on-request-rate
         raise TurnedAway(
             "too_many_requests",
