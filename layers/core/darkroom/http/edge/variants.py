@@ -19,19 +19,19 @@ CLIENT_ERROR_SECONDS = 60
 
 
 def variant_answer(variant: MadeVariant, *, for_head: bool) -> dict[str, Any]:
-    """The variant with the headers that its object has; a large one as a redirect to its object, which is there now."""
-    headers = {
-        "Cache-Control": f"public, max-age={variant.viewer_seconds}, immutable",
-        "x-amz-meta-cache-tag": variant.image_id,  # guard: on-request-answers-tagged
-    }
+    """The variant with the headers that its object has. For a large one a redirect to the very path that was asked for:
+    its object is there now, so it leads to no other answer of this kind, and nobody keeps it."""
+    name = variant.key.rpartition("/")[2]
     if len(variant.body) > MAX_BODY_BYTES:  # guard: on-request-large-redirect
-        return {"statusCode": HTTPStatus.FOUND.value, "headers": {**headers, "Location": f"/{variant.key}"}}
+        again = {"Cache-Control": "no-store", "Location": f"/t/{variant.image_id}/{name}"}
+        return {"statusCode": HTTPStatus.FOUND.value, "headers": again}
     return {
         "statusCode": HTTPStatus.OK.value,
         "headers": {
-            **headers,
+            "Cache-Control": f"public, max-age={variant.viewer_seconds}, immutable",
+            "x-amz-meta-cache-tag": variant.image_id,  # guard: on-request-answers-tagged
             "Content-Type": variant.media_type,
-            "Content-Disposition": f'inline; filename="{variant.key.rpartition("/")[2]}"',
+            "Content-Disposition": f'inline; filename="{name}"',
         },
         "body": "" if for_head else b64encode(variant.body).decode(),
         "isBase64Encoded": True,
