@@ -37,7 +37,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         return not_served()
     except Rejected as refusal:
         metrics.add_metric("VariantsNotServed", MetricUnit.Count, 1)
-        return refused(HTTPStatus.UNPROCESSABLE_ENTITY, refusal.code, refusal.message)
+        return refused(HTTPStatus.BAD_REQUEST, refusal.code, refusal.message)
     except TurnedAway as turned:
         metrics.add_metric("VariantsPostponed", MetricUnit.Count, 1)
         return postponed(

@@ -15,8 +15,8 @@ from darkroom.aws.edge.variant_leases import VariantLeasesTable
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.domain.edge.instructions import ENGINE
 from darkroom.domain.images.image import Source, Status
-from darkroom.domain.kernel.visibility import Visibility
 from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.visibility import Visibility
 from darkroom.http.edge import variants
 from darkroom.ports.edge import MadeVariant, MadeVariants, VariantLeases
 from tests.contract.conftest import Aws
@@ -51,6 +51,18 @@ def test_what_is_made_is_put_once_and_read_as_it_was_put(kind: str, aws: Aws) ->
     made.remove(KEY)
     made.remove(KEY)
     assert made.get(KEY) is None
+
+
+@BOTH
+@pytest.mark.guards("on-request-recipes-variants-kept")
+def test_all_that_was_made_of_an_image_is_removed_and_nothing_else(kind: str, aws: Aws) -> None:
+    made = made_of(kind, aws)
+    kept = f"public/{ID}/1/thumb.jpg", f"public/1{ID[1:]}/t1/w_1.jpg"
+    for key in (KEY, f"public/{ID}/t2/w_1.jpg", *kept):
+        made.put_if_absent(replace(MADE, key=key))
+    made.remove_all(ID)
+    made.remove_all(ID)
+    assert [made.get(key) is not None for key in (KEY, f"public/{ID}/t2/w_1.jpg", *kept)] == [False, False, True, True]
 
 
 @pytest.mark.guards("on-request-objects-expire")

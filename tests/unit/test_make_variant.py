@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -19,14 +22,16 @@ from darkroom.domain.edge.instructions import (
     key_of_tenant,
     spec_of,
 )
-from darkroom.domain.images.transitions import delete
-from darkroom.domain.kernel.visibility import Visibility
 from darkroom.domain.kernel.errors import Retryable, TurnedAway
 from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
+from darkroom.domain.kernel.visibility import Visibility
 from darkroom.domain.recipes.recipes import Recipe
+from darkroom.domain.sweeping.due import REMOVAL_GRACE_SECONDS
 from darkroom.imaging import develop
 from darkroom.operations.edge import make_variant as operation
+from darkroom.operations.edge.invalidate_edge import InvalidateEdgePorts, invalidate_edge
 from darkroom.operations.edge.make_variant import MakeVariantPorts, NotServed, make_variant
+from darkroom.operations.images.change_visibility import ChangeVisibilityPorts, change_visibility
 from darkroom.ports.edge import MadeVariant
 from darkroom_client import variant_path
 from tests.support.fakes import World
@@ -35,7 +40,7 @@ from tests.support.fakes.load_shedding import FakeTokenBuckets
 from tests.support.fakes.pictures import jpeg, opened
 from tests.support.fakes.secrets import FakeSecret
 from tests.support.fakes.tenants import FakeTenants
-from tests.support.faults import Faults, ProcessDied, at
+from tests.support.faults import Call, Faults, Mode, ProcessDied
 from tests.support.images import developed
 
 ALLOWED = "w_32,w_16,card=w_20-h_20-f_cover,old="
@@ -46,11 +51,11 @@ class Edge:
     """A world with a public image, and what `make_variant` has besides."""
 
     def __init__(self, **upload: Any) -> None:
-        self.world = World()
-        self.image_id = developed(self.world, **upload)
-        self.change(visibilities=(Visibility.PUBLIC,))
+        self.world = World(delivers=True)
+        self.image_id = developed(self.world, visibility="public", **upload)
         self.secret, self.tenants = FakeSecret(), FakeTenants()
         self.made, self.leases, self.buckets = FakeMadeVariants(), FakeVariantLeases(), FakeTokenBuckets()
+        self.made.objects = cast(Any, self.world.outputs.objects)  # they are in one bucket
         self.pause: Any = self.world.advance
         self.owners = 0
 
@@ -58,9 +63,35 @@ class Edge:
         before = self.world.row(self.image_id)
         self.world.images.change(before, replace(before, **changes))
 
-    def delete(self) -> None:
-        before = self.world.row(self.image_id)
-        self.world.images.change(before, delete(before, now=self.world.now))
+    def end(self, change: str) -> None:
+        """The image is deleted or made private, as the sweeper and the worker do it."""
+        if change == "deleted":
+            self.world.delete(self.image_id)
+            self.world.sweep()
+        else:
+            ports = self.world.ports(ChangeVisibilityPorts)
+            change_visibility(ports, self.image_id, Visibility.PRIVATE, tenant_id="default", tier=Tier.FREE)
+            self.world.deliver(self.world.lanes.sent[-1], "receipt of the change")
+
+    def settle(self) -> None:
+        """What is due later happens: the sweeper's second look, and what the edge's queue was told."""
+        self.world.advance(REMOVAL_GRACE_SECONDS + 1)
+        self.world.sweep()
+        bills = SimpleNamespace(pay=lambda bill, _: bill.wanted, pay_back=None, skip=None)
+        distribution = SimpleNamespace(invalidate=lambda *_: None)
+        ports = InvalidateEdgePorts(
+            distribution=distribution, invalidations=bills, clock=lambda: self.world.now, limit=1, made=self.made
+        )
+        invalidate_edge(ports, {str(number): told for number, (told, _) in enumerate(self.world.stale_edge.told)})
+
+    @property
+    def made_keys(self) -> set[str]:
+        return {key for key in self.made.objects if f"/t{ENGINE}/" in key}
+
+    @property
+    def exposed(self) -> list[str]:
+        """What CloudFront could read of the image."""
+        return [key for key in self.made.objects if key.startswith("public/")]
 
     def key(self, name: str, image_id: str | None = None) -> str:
         return f"/public/{image_id or self.image_id}/t{ENGINE}/{name}"
@@ -147,7 +178,7 @@ def test_what_is_made_has_the_bytes_of_a_recipe_with_the_same_edits() -> None:
     for name in ("w_33.webp", "w_20-h_20-f_cover.webp", "old.webp", "toString.webp"):
         with pytest.raises(NotServed):
             edge.ask(edge.key(name))
-    assert set(edge.made.objects) == {edge.key(name)[1:] for name in ("card.webp", "w_32.png")}
+    assert edge.made_keys == {edge.key(name)[1:] for name in ("card.webp", "w_32.png")}
 
 
 @pytest.mark.guards("on-request-effort-of-lane")
@@ -197,7 +228,7 @@ def test_a_signature_is_for_one_variant_of_one_image_of_its_tenant(edge: Edge) -
     assert opened(edge.ask(path).body).width == 33
     edge.secret.replace("b" * 64, now=edge.world.now)
     assert edge.ask(edge.signed("w_34")).key != edge.ask(path).key
-    edge.made.objects.clear()
+    edge.made.remove_all(edge.image_id)
     assert edge.ask(path).body  # made with the key before
     signature = path.partition("-s_")[2]
     for forged in (
@@ -244,7 +275,7 @@ def test_what_is_not_public_and_done_is_not_served(edge: Edge, case: str) -> Non
             edge.world.originals.objects.clear()
     with pytest.raises(NotServed):
         edge.ask(path)
-    assert edge.made.objects == {}
+    assert edge.made_keys == set()
 
 
 def test_a_tenants_own_list_is_the_one_that_counts(edge: Edge) -> None:
@@ -271,7 +302,7 @@ def test_work_and_storage_are_bounded(edge: Edge) -> None:
     for path in (edge.signed("w_35"), edge.signed("w_8192-h_8192-f_contain")):
         with pytest.raises(NotServed):
             edge.ask(path)
-    assert len(edge.made.objects) == 2
+    assert len(edge.made_keys) == 2
     assert edge.buckets.tats.keys() == {"default#on_request"}
 
 
@@ -320,6 +351,7 @@ def test_what_cannot_be_finished_is_not_begun(edge: Edge) -> None:
 
 
 CALLS = 12
+MODES: tuple[Mode, ...] = "dies after", "throttled", "answer lost"
 
 
 @pytest.mark.guards("on-request-deleted-meanwhile")
@@ -329,31 +361,58 @@ def test_whoever_deletes_or_hides_it_meanwhile_leaves_no_object(change: str) -> 
     for number in range(CALLS):
         edge = Edge()
 
-        def strike(call: Any, edge: Edge = edge, number: int = number) -> None:
+        def strike(call: Call, edge: Edge = edge, number: int = number) -> None:
             if call.number == number:
-                edge.delete() if change == "deleted" else edge.change(visibilities=("public", Visibility.PRIVATE))
-                edge.made.objects.clear()
+                edge.end(change)
 
         faults = Faults(plan=strike)
         with suppress(NotServed):
             edge.ask(edge.key("w_32.webp"), faults)
         if number >= faults.number:
             break
-        assert edge.made.objects == {}, faults.calls
+        assert edge.exposed == [], faults.calls
     else:
         pytest.fail("more calls than were struck")
 
 
-@pytest.mark.parametrize("mode", ["dies before", "dies after", "throttled", "answer lost"])
-def test_after_a_fault_at_any_call_the_next_request_is_answered(mode: Any) -> None:
-    for number in range(CALLS):
+@pytest.mark.guards("on-request-left-over-removed", case="private")
+@pytest.mark.parametrize("change", ["none", "deleted", "private"])
+def test_a_fault_at_any_call_keeps_no_other_from_its_answer_and_leaves_nothing_of_what_ended(
+    change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The image is deleted or hidden before any call of a request that meets a fault then or later. A call whose answer
+    is lost fails, or is repeated by the SDK."""
+    (rendered,) = develop(jpeg(), Recipe.model_validate({"variants": [{"name": "one", "width": 32}]})).variants
+    monkeypatch.setattr(operation, "develop", lambda *_, **__: SimpleNamespace(variants=[rendered]))
+    key, struck = "w_32.webp", Counter[str]()
+    for before, number, mode, repeats in cases(change):
         edge = Edge()
-        faults = Faults(plan=at(number, mode))
-        with suppress(ProcessDied, Retryable):
-            edge.ask(edge.key("w_32.webp"), faults)
-        edge.world.advance(70)
-        assert edge.ask(edge.key("w_32.webp")).body, number
-        if number >= faults.number:
-            break
-    else:
-        pytest.fail("more calls than were struck")
+
+        def plan(call: Call, edge: Edge = edge, before: int = before, number: int = number, mode: Any = mode) -> Any:
+            if call.number == before and change != "none":
+                edge.end(change)
+            return mode if call.number == number else None
+
+        faults = Faults(plan=plan, repeats_lost=repeats)
+        with suppress(ProcessDied, Retryable, NotServed):
+            edge.ask(edge.key(key), faults)
+        struck += faults.struck
+        edge.world.advance(70)  # its lease has lapsed
+        if change == "none" or before >= faults.number:
+            assert edge.ask(edge.key(key)).body, (number, mode)
+            continue
+        with pytest.raises(NotServed):
+            edge.ask(edge.key(key))
+        edge.settle()
+        assert edge.exposed == [], (before, number, mode, repeats)
+    assert struck.keys() == set(MODES)
+    assert faults.number < CALLS
+
+
+def cases(change: str) -> Iterator[tuple[int, int, Mode, bool]]:
+    """The call before which it ends, the one that meets a fault, and which."""
+    for before in range(CALLS) if change != "none" else (0,):
+        for number in range(before, CALLS):
+            for mode in MODES:
+                for repeats in (False, True)[: 1 + (mode == "answer lost")]:
+                    yield before, number, mode, repeats

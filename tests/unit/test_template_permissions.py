@@ -75,6 +75,9 @@ ADAPTERS = {
     "distribution": ("distribution", "Distribution"),
     "invalidations": ("invalidations_table", "InvalidationsTable"),
     "signing_keys": ("secrets", "StoredSecret"),
+    "made": ("made_variants", "MadeVariantsBucket"),
+    "leases": ("variant_leases", "VariantLeasesTable"),
+    "signing_secret": ("secrets", "StoredSecret"),
 }
 """The adapter of each port, which has one name from the handlers to the operations."""
 
@@ -124,9 +127,17 @@ RESOURCES = {
     "distribution": {"arn:${AWS::Partition}:cloudfront::${AWS::AccountId}:distribution/${Distribution}"},
     "invalidations": {f"{TABLE}${{TokenBucketsTableName}}"},
     "signing_keys": {"${SigningSecret.Id}"},
+    "made": {f"arn:${{AWS::Partition}}:s3:::${{OutputsBucketName}}/public/{'?' * 26}/t*/*"},
+    "leases": {f"{TABLE}${{TokenBucketsTableName}}"},
+    "signing_secret": {"${VariantKey}"},
 }
 
-RESOURCES_OF_THE_CORE = {"images": {f"{TABLE}${{ImagesTableName}}"}}
+RESOURCES_OF_THE_CORE = {
+    "images": {f"{TABLE}${{ImagesTableName}}"},
+    "originals": {"arn:${AWS::Partition}:s3:::${OriginalsBucketName}/originals/*"},
+    "tenants": {f"{TABLE}${{TenantsTableName}}"},
+    "token_buckets": {f"{TABLE}${{TokenBucketsTableName}}"},
+}
 """The resources as a stack of delivery knows them, by the core's outputs."""
 
 ACTIONS = {
@@ -213,6 +224,12 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
         ("s3:ListBucket", "${OriginalsBucket.Arn}"),
         ("s3:ListBucketVersions", "${OriginalsBucket.Arn}"),  # it reads one version
         ("dynamodb:GetItem", "${IdempotencyTable.Arn}"),  # Powertools asks its layer for it
+    },
+    "make_variant": {
+        ("s3:ListBucket", "arn:${AWS::Partition}:s3:::${OriginalsBucketName}"),
+        ("s3:ListBucketVersions", "arn:${AWS::Partition}:s3:::${OriginalsBucketName}"),
+        # What is put has a tag.
+        ("s3:PutObjectTagging", f"arn:${{AWS::Partition}}:s3:::${{OutputsBucketName}}/public/{'?' * 26}/t*/*"),
     },
 }
 """What a role allows besides what its ports call: to tell what is missing (aws/kernel/missing.py), what the version

@@ -59,7 +59,7 @@ def test_a_function_loads_only_its_own_operation(name: str) -> None:
 @pytest.mark.parametrize(
     ("library", "users"),
     [
-        ("PIL", {"transcode_image"}),
+        ("PIL", {"make_variant", "transcode_image"}),
         # What few recipes ask for, an eighth of the engine's imports, waits until one does.
         ("darkroom.imaging.animation", set()),
         ("darkroom.imaging.rights", set()),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from threading import RLock
 
+from darkroom.domain.edge.forgetting import made_of
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.ports.edge import MadeVariant
 
@@ -23,6 +24,10 @@ class FakeMadeVariants:
 
     def remove(self, key: str) -> None:
         self.objects.pop(key, None)
+
+    def remove_all(self, image_id: str) -> None:
+        for key in [key for key in self.objects if key.startswith(made_of(image_id))]:
+            del self.objects[key]
 
 
 @dataclass

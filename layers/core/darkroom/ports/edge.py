@@ -65,6 +65,9 @@ class MadeVariants(Protocol):
     def remove(self, key: str) -> None:
         """Removes the object; a missing one is no error."""
 
+    def remove_all(self, image_id: str) -> None:
+        """Removes everything that was made of the image."""
+
 
 class VariantLeases(Protocol):
     """Who makes which variant, and what an image has had made. Every method raises Retryable if the table cannot

@@ -10,6 +10,9 @@ from botocore.exceptions import ClientError
 
 from darkroom.aws.kernel.errors import code_of, retryable
 from darkroom.aws.kernel.missing import FORBIDDEN, MISSING
+from darkroom.aws.kernel.removal import remove_objects
+from darkroom.domain.edge.forgetting import made_of
+from darkroom.domain.kernel.errors import demand_none
 from darkroom.ports.edge import MadeVariant
 
 if TYPE_CHECKING:
@@ -73,6 +76,15 @@ class MadeVariantsBucket:
     def remove(self, key: str) -> None:
         with retryable("removing a variant"):
             self._client.delete_object(Bucket=self._bucket_name, Key=key)
+
+    def remove_all(self, image_id: str) -> None:
+        with retryable("listing what was made of an image"):
+            pages = self._client.get_paginator("list_objects_v2").paginate(
+                Bucket=self._bucket_name,
+                Prefix=made_of(image_id),  # guard: on-request-recipes-variants-kept
+            )
+            keys = [(item["Key"], "") for page in pages for item in page.get("Contents", ())]
+        demand_none(remove_objects(self._client, self._bucket_name, keys, "removing what was made of an image"))
 
 
 def cache_control_of(variant: MadeVariant) -> str:

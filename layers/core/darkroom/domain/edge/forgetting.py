@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from darkroom.domain.kernel.ids import is_image_id
 from darkroom.domain.kernel.instants import day_of
+from darkroom.domain.kernel.visibility import Visibility, folder_of
 
 if TYPE_CHECKING:
     from darkroom.domain.kernel.instants import Milliseconds
@@ -35,6 +36,12 @@ class Payment:
     month: str
     image_ids: tuple[str, ...]
     reference: str
+
+
+def made_of(image_id: str) -> str:
+    """What the keys of everything begin with that was made of an image on request, by whichever version of the engine:
+    those of its recipe's variants go on with a digit, their run's."""
+    return f"{folder_of(Visibility.PUBLIC, image_id)}t"
 
 
 def image_id_in(body: str) -> str:

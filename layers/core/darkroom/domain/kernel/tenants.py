@@ -105,8 +105,8 @@ class TenantState(StrEnum):
 class Tenant:
     """One tenant's row. `requests_per_second` and `burst`, `max_stored_bytes` and `max_images` are None if its tier's
     apply, `visibility` if its images are private unless an order says otherwise; `viewer_seconds` is how long viewers
-    may keep its pictures, None for as long as the deployment says. `on_request` lists the variants that viewers may have
-    made, None if the stack's list applies."""
+    may keep its pictures, None for as long as the deployment says. `on_request` lists the variants that viewers may
+    have made, None if the stack's list applies."""
 
     tenant_id: str
     tier: Tier

@@ -49,7 +49,8 @@ def not_served() -> dict[str, Any]:
 
 
 def refused(status: HTTPStatus, code: str, detail: str) -> dict[str, Any]:
-    """The answer to what the client must ask for otherwise: the edge keeps it for a minute."""
+    """The answer to what the client must ask for otherwise: the edge keeps it for a minute, as it keeps a 400 or 404
+    that says so, and no 422 (https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/HTTPStatusCodes.html)."""
     return _problem(status, code, detail, {"Cache-Control": f"public, max-age={CLIENT_ERROR_SECONDS}"})
 
 

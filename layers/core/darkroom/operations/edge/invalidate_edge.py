@@ -7,18 +7,20 @@ from dataclasses import dataclass
 
 from darkroom.domain.edge.forgetting import bill_of
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.ports.edge import Edge, Invalidations
+from darkroom.ports.edge import Edge, Invalidations, MadeVariants
 from darkroom.ports.kernel import Clock
 
 
 @dataclass(frozen=True, kw_only=True)
 class InvalidateEdgePorts:
-    """What invalidating needs; `limit` is the budget of a month, in images."""
+    """What invalidating needs; `limit` is the budget of a month, in images. Where nothing is made on request, there is
+    no `made`."""
 
     distribution: Edge
     invalidations: Invalidations
     clock: Clock
     limit: int
+    made: MadeVariants | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +41,13 @@ def invalidate_edge(ports: InvalidateEdgePorts, owed: Mapping[str, str]) -> Forg
     They are paid for first, and a payment stays open until the edge was certainly told: who finds one, tells it then,
     by the reference that it had, so neither a crash nor an outage of a day exceeds the budget or wastes it. Raises
     Retryable, or what CloudFront refuses, if the edge may not have been told: all messages must come back.
+
+    What was made of them on request goes before: a request that died may have left it after the image was deleted or
+    hidden, and by the second message for that none is left which could.
     """
+    if ports.made is not None:  # guard: on-request-left-over-removed
+        for image_id in sorted(set(owed.values())):
+            ports.made.remove_all(image_id)
     bill = bill_of(owed, ports.clock())
     for _ in range(_PAYMENTS):
         payment = ports.invalidations.pay(bill, ports.limit)

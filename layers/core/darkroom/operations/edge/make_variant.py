@@ -21,12 +21,12 @@ from darkroom.domain.edge.instructions import (
 )
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.images.limits import Limits
-from darkroom.domain.kernel.visibility import VIEWER_SECONDS, Visibility
 from darkroom.domain.kernel.errors import Retryable, TurnedAway
 from darkroom.domain.kernel.tenants import TenantState, Tier
+from darkroom.domain.kernel.visibility import VIEWER_SECONDS, Visibility
 from darkroom.domain.tenants.token_bucket import seconds_to_next
 from darkroom.imaging import develop
-from darkroom.operations.images.transcode_image import whole_original
+from darkroom.operations.images.whole_original import whole_original
 from darkroom.ports.edge import MadeVariant, MadeVariants, VariantLeases
 from darkroom.ports.images import OriginalMissing
 

@@ -32,6 +32,7 @@ from darkroom.domain.recipes.recipes import POINT_STEPS
 from darkroom.imaging import Rendered, developing
 from darkroom.operations.images.enqueue import seconds_until
 from darkroom.operations.images.move_variants import MoveVariantsPorts, move_variants, remove_withdrawn
+from darkroom.operations.images.whole_original import whole_original
 from darkroom.ports.images import IdempotencyStore, IdempotencyUnavailable, OriginalMissing, Originals
 from darkroom.ports.kernel import Clock, Fenced, Jitter
 
@@ -364,17 +365,6 @@ def _overlay(ports: TranscodeImagePorts, image: Image, image_id: str) -> bytes:
             f"The image {image_id}, an overlay of this one, was deleted before this one was developed. "
             "Upload the overlay again, then this photo, with the overlay's new id and a new Idempotency-Key.",
         ) from error
-
-
-def whole_original(originals: Originals, image_id: str, source: Source) -> bytes:
-    """The accepted bytes. Raises OriginalMissing if two reads find none: no single one ends an image."""
-    try:
-        original = originals.get(image_id, source.version_id)
-    except OriginalMissing:
-        original = originals.get(image_id, source.version_id)  # guard: objects-missing-second-look
-    if hashlib.sha256(original).hexdigest() != source.sha256:  # guard: objects-checksum-on-read
-        raise Retryable(f"the original of {image_id} did not arrive whole")
-    return original
 
 
 def _in_steps(point: FocalPoint) -> dict[str, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from darkroom.domain.edge.instructions import allowed_by
 from darkroom.settings import LimitSettings, Settings, setting, some_words, whole_number
 
 
@@ -13,9 +12,10 @@ class RedirectImageSettings(Settings):
 
 
 class InvalidateEdgeSettings(Settings):
-    """What `invalidate_edge` needs."""
+    """What `invalidate_edge` needs; no `outputs_bucket` where nothing is made on request."""
 
     token_buckets_table: str
+    outputs_bucket: str
     distribution_id: str
     invalidations_per_month: int = setting(whole_number(0))
 
@@ -29,6 +29,9 @@ class SignImageSettings(Settings):
 
 
 def _instructions(text: str) -> str:
+    # Imported here because it imports pydantic, which other functions of the edge do without.
+    from darkroom.domain.edge.instructions import allowed_by  # noqa: PLC0415
+
     allowed_by(text)
     return text
 
