@@ -49,7 +49,8 @@ SHIMS = (
     "key_groups",
     "viewer_functions",
     "origin_access",
-    "edge_cache",  # what it lacks is fetched by the one before it
+    "origin_groups",
+    "edge_cache",  # what it lacks is fetched by the two before it
     "signed_urls",  # it decides before the cache is asked
     "edge_invalidations",
     "form_fields",

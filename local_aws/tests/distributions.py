@@ -130,7 +130,18 @@ def distribution(*, errors: int = 10) -> dict[str, Any]:
                 "OriginAccessControlId": {"Ref": "FunctionAccess"},
             },
         ],
+        "OriginGroups": {
+            "Quantity": 1,
+            "Items": [
+                {
+                    "Id": "bucket-or-function",
+                    "FailoverCriteria": {"StatusCodes": {"Quantity": 1, "Items": [403]}},
+                    "Members": {"Quantity": 2, "Items": [{"OriginId": "bucket"}, {"OriginId": "function"}]},
+                }
+            ],
+        },
         "CacheBehaviors": [
+            _behaviour("bucket-or-function", "Short", PathPattern="public/or/*"),
             _behaviour("bucket", "Long", PathPattern="public/*"),
             _behaviour("bucket", "Long", PathPattern="signed/*", TrustedKeyGroups=[{"Ref": "Group"}]),
             _behaviour("function", "Short", PathPattern="f/*"),

@@ -376,6 +376,27 @@ def test_an_origin_is_read_as_its_policy_allows(edge: Edge) -> None:
         )
 
 
+# origin_groups
+
+
+def test_gap_stock_knows_no_origin_groups(stock_edge: Edge) -> None:
+    assert get(stock_edge, "/public/or/a").status_code == 502
+
+
+def test_a_group_asks_its_second_origin_for_what_the_first_one_does_not_have(edge: Edge) -> None:
+    content = edge.put("public/or/a", control="max-age=60")
+    assert get(edge, "/public/or/a").text == content
+    missing = f"/public/or/b?headers={quote(json.dumps({'Cache-Control': 'max-age=60'}))}"
+    made = get(edge, missing)
+    assert (made.status_code, made.json()["query"]) == (200, missing.partition("?")[2])
+    assert get(edge, missing).text == made.text, "the answer of either is kept"
+    failed = get(edge, "/public/or/c?status=503")
+    assert (failed.status_code, failed.headers["X-Cache"]) == (503, ERROR)
+
+
+# origin_access, of keys
+
+
 def encrypted(edge: Edge, *named: dict[str, Any]) -> int:
     """The status of an object in a bucket that gets a key of its own, whose policy has these statements more."""
     account = {
