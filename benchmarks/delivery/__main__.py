@@ -25,6 +25,7 @@ from typing import Any
 import httpx
 from PIL import Image
 
+from benchmarks.delivery.dearest_hour import SLOTS, dearest_hour, edge_dollars_per_million
 from benchmarks.delivery.ways import VIEW_KILOBYTES, WAYS, Month
 from benchmarks.forms import FOLDER, by_form
 from darkroom_client import Darkroom
@@ -110,6 +111,10 @@ def main() -> int:
     )
     for way in WAYS:
         print(f"  {way.name:<34}{dollars[way.name]:>9.2f} $   {way.source}")
+    print(
+        f"\nThe dearest hour of anonymous viewers, with {SLOTS} variants made on request at once: "
+        f"{dearest_hour():.2f} $, and CloudFront's {edge_dollars_per_million():.2f} $ for a million requests"
+    )
     goals = [
         Goal(
             name="misses for each variant that was asked for",
@@ -122,7 +127,8 @@ def main() -> int:
             limit=1,
         ),
     ]
-    rows = [edge, *({"way": name, "dollars_per_million_views": value} for name, value in dollars.items())]
+    dearest = {"dearest_hour_dollars": round(dearest_hour(), 2), "slots": SLOTS}
+    rows = [edge, dearest, *({"way": name, "dollars_per_million_views": value} for name, value in dollars.items())]
     write_report("delivery", seed=SEED, rows=rows, goals=goals, folder=FOLDER)
     return 0
 

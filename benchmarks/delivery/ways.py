@@ -12,7 +12,7 @@ VIEW_KILOBYTES = 60
 _HOURS = 730
 
 # https://aws.amazon.com/cloudfront/pricing/
-_HTTPS_REQUEST, _EDGE_GB, _EDGE_FUNCTION = 0.0100 / 10_000, 0.085, 0.10 / 1_000_000
+HTTPS_REQUEST, _EDGE_GB, EDGE_FUNCTION = 0.0100 / 10_000, 0.085, 0.10 / 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class Way:
 
 def _edge(functions: int = 0) -> float:
     """CloudFront's share, with that many functions at each view."""
-    return VIEWS * (_HTTPS_REQUEST + functions * _EDGE_FUNCTION) + VIEWS * VIEW_KILOBYTES / 1_000_000 * _EDGE_GB
+    return VIEWS * (HTTPS_REQUEST + functions * EDGE_FUNCTION) + VIEWS * VIEW_KILOBYTES / 1_000_000 * _EDGE_GB
 
 
 def _darkroom(month: Month) -> float:

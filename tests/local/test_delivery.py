@@ -6,6 +6,7 @@ import hashlib
 import http.client
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -82,6 +83,8 @@ def test_a_public_picture_is_on_a_page_without_a_key_and_gone_after_its_deletion
             assert answer.headers["cache-control"].startswith("public, max-age=86400")
             assert answer.headers["x-content-type-options"] == "nosniff"
     assert (delivered.darkroom("keys", "revoke", key).returncode, fetch(picture["url"]).status_code) == (0, 200)
+    on_request = f"{edge_of(delivered)}/t/{document['id']}/w_640.webp"
+    assert fetch(on_request).headers["content-type"] == "image/webp"
 
     page_file = tmp_path / "page.html"
     page_file.write_text(f'<img src="{picture["url"]}" srcset="{picture["srcset"]}" sizes="100vw" alt="">')
@@ -101,7 +104,30 @@ def test_a_public_picture_is_on_a_page_without_a_key_and_gone_after_its_deletion
         deleted = api.delete(f"/images/{document['id']}")
         assert (deleted.status_code, "darkroom-edge-until" in deleted.headers) == (204, True)
     wait_until(lambda: fetch(picture["url"]).status_code in (403, 404), "the edge forgets it", seconds=180)
-    assert {fetch(variant["url"]).status_code for variant in document["variants"]} <= {403, 404}
+    urls = [on_request, *(variant["url"] for variant in document["variants"])]
+    assert {fetch(url).status_code for url in urls} <= {403, 404}
+
+
+def test_a_first_request_makes_a_variant_once_for_all_and_none_that_is_not_allowed(delivered: LocalStack) -> None:
+    key = key_of(delivered, "shop")
+    public, private = upload(delivered, key, "public"), upload(delivered, key, "private")
+    url = f"{edge_of(delivered)}/t/{public['id']}/w_320.jpg"
+    with ThreadPoolExecutor(100) as viewers:
+        answers = list(viewers.map(fetch, [url] * 100))
+    assert {answer.status_code for answer in answers} == {200}
+    (ahead,) = [variant for variant in public["variants"] if variant["name"] == "m"]
+    assert {hashlib.sha256(answer.content).hexdigest() for answer in answers} == {ahead["sha256"]}
+    stored = delivered.client("s3").head_object(
+        Bucket=delivered.output("OutputsBucketName"), Key=f"public/{public['id']}/t1/w_320.jpg"
+    )
+    assert {answer.headers["etag"] for answer in answers if "etag" in answer.headers} <= {stored["ETag"]}
+    assert answers[0].headers["cache-control"] == "public, max-age=86400, immutable"
+    for wrong, status in (
+        *((f"{public['id']}/w_321.jpg", 404), (f"{private['id']}/w_320.jpg", 404), (f"{public['id']}/t1/x", 404)),
+        *((f"..%2fpublic/{public['id']}/w_320.jpg", 404), (f"{public['id']}/%77_320.jpg", 404)),
+        (f"{public['id']}/w_320-s_{'0' * 26}.jpg", 404),
+    ):
+        assert fetch(f"{edge_of(delivered)}/t/{wrong}").status_code == status, wrong
 
 
 @pytest.mark.promise("edge-private-never-served")

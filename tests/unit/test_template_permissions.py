@@ -129,7 +129,7 @@ RESOURCES = {
     "signing_keys": {"${SigningSecret.Id}"},
     "made": {f"arn:${{AWS::Partition}}:s3:::${{OutputsBucketName}}/public/{'?' * 26}/t*/*"},
     "leases": {f"{TABLE}${{TokenBucketsTableName}}"},
-    "signing_secret": {"${VariantKey}"},
+    "signing_secret": {"${VariantKey.Id}"},
 }
 
 RESOURCES_OF_THE_CORE = {
