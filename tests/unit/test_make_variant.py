@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from http import HTTPStatus
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -16,6 +17,7 @@ import pytest
 
 from darkroom.domain.edge.instructions import (
     ENGINE,
+    FORMATS,
     MAX_VARIANTS,
     allowed_by,
     asked_for,
@@ -27,6 +29,7 @@ from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
 from darkroom.domain.kernel.visibility import Visibility
 from darkroom.domain.recipes.recipes import Recipe
 from darkroom.domain.sweeping.due import REMOVAL_GRACE_SECONDS
+from darkroom.http.edge.variants import not_served, postponed, refused, variant_answer
 from darkroom.imaging import develop
 from darkroom.operations.edge import make_variant as operation
 from darkroom.operations.edge.invalidate_edge import InvalidateEdgePorts, invalidate_edge
@@ -34,6 +37,8 @@ from darkroom.operations.edge.make_variant import MakeVariantPorts, NotServed, m
 from darkroom.operations.images.change_visibility import ChangeVisibilityPorts, change_visibility
 from darkroom.ports.edge import MadeVariant
 from darkroom_client import variant_path
+from local_aws.distributions.lifetimes import Lifetimes, lifetime
+from repository.expand_template import DELIVERY, resources
 from tests.support.fakes import World
 from tests.support.fakes.edge import FakeMadeVariants, FakeVariantLeases
 from tests.support.fakes.load_shedding import FakeTokenBuckets
@@ -44,6 +49,13 @@ from tests.support.faults import Call, Faults, Mode, ProcessDied
 from tests.support.images import developed
 
 ALLOWED = "w_32,w_16,card=w_20-h_20-f_cover,old="
+MADE = MadeVariant(
+    key=f"public/{'0' * 26}/t{ENGINE}/w_1.png",
+    image_id="0" * 26,
+    media_type="image/png",
+    viewer_seconds=86_400,
+    body=b"",
+)
 STORES = ("images", "originals", "tenants", "made", "leases", "token_buckets", "signing_secret")
 
 
@@ -348,6 +360,32 @@ def test_what_cannot_be_finished_is_not_begun(edge: Edge) -> None:
     with pytest.raises(Retryable):
         make_variant(edge.ports(), edge.key("w_32.webp"), owner="late", deadline=edge.world.now + 20_000)
     assert edge.buckets.tats == {}
+
+
+@pytest.mark.parametrize(
+    ("answer", "seconds"),
+    [
+        (variant_answer(MADE, for_head=False), 3600),
+        (variant_answer(replace(MADE, body=b"x" * 5_000_000), for_head=False), 0),
+        (not_served(), 60),
+        (refused(HTTPStatus.BAD_REQUEST, "too_small", ""), 60),
+        (postponed(HTTPStatus.TOO_MANY_REQUESTS, "too_many_requests", "", retry_after_seconds=1), 0),
+        (postponed(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", "", retry_after_seconds=5), 0),
+    ],
+)
+def test_the_edge_keeps_a_clients_error_briefly_and_an_outage_never(answer: dict[str, Any], seconds: int) -> None:
+    policy = resources("AWS::CloudFront::CachePolicy", DELIVERY)["OnRequestPolicy"]["CachePolicyConfig"]
+    distribution = resources("AWS::CloudFront::Distribution", DELIVERY)["Distribution"]["DistributionConfig"]
+    of_errors = {each["ErrorCode"]: each["ErrorCachingMinTTL"] for each in distribution["CustomErrorResponses"]}
+    status, headers = answer["statusCode"], {name.lower(): value for name, value in answer["headers"].items()}
+    bounds = Lifetimes.of({**policy, "MaxTTL": 3600})
+    assert lifetime(status, headers, bounds, now=0, error_seconds=of_errors.get(status, 10)) == seconds
+
+
+def test_the_edge_leads_a_path_to_the_key_of_this_engine() -> None:
+    code = resources("AWS::CloudFront::Function", DELIVERY)["RewriteVariants"]["FunctionCode"]
+    assert f'"/public/" + asked[1] + "/t{ENGINE}/" + asked[2]' in code
+    assert f"({'|'.join(FORMATS)})" in code
 
 
 CALLS = 12
