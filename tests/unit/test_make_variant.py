@@ -89,8 +89,8 @@ class Edge:
         """What is due later happens: the sweeper's second look, and what the edge's queue was told."""
         self.world.advance(REMOVAL_GRACE_SECONDS + 1)
         self.world.sweep()
-        bills = SimpleNamespace(pay=lambda bill, _: bill.wanted, pay_back=None, skip=None)
-        distribution = SimpleNamespace(invalidate=lambda *_: None)
+        bills = SimpleNamespace(pay=lambda bill, _: bill, settle=lambda _: None)
+        distribution = SimpleNamespace(invalidate=lambda _: None)
         ports = InvalidateEdgePorts(
             distribution=distribution, invalidations=bills, clock=lambda: self.world.now, limit=1, made=self.made
         )

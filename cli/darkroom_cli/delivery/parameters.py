@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_SAME = ("OutputsBucketName", "OutputsBucketDomainName", "ImagesTableName", "TokenBucketsTableName", "KeyArn")
+_SAME = (
+    *("OriginalsBucketName", "OutputsBucketName", "OutputsBucketDomainName", "ImagesTableName", "TenantsTableName"),
+    *("TokenBucketsTableName", "KeyArn"),
+)
 _SHARED = ("Architecture", "PermissionsBoundary", "RolePath")
 
 

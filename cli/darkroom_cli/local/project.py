@@ -58,7 +58,10 @@ PROJECT = Project(
         Extension(
             name="delivery",
             template=ROOT / "extensions" / "delivery.yaml",
-            parameters=lambda outputs: parameters_of("darkroom-local", outputs, {}),
+            parameters=lambda outputs: {
+                **parameters_of("darkroom-local", outputs, {}),
+                "OnRequestConcurrency": "2",
+            },
             given_back=lambda outputs: {"Edge": outputs["Edge"]},
             environments=("node",),
         ),
