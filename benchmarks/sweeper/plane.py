@@ -11,7 +11,7 @@ from benchmarks.sweeper.calls import PLANS, learning, listed
 from benchmarks.sweeper.loads import UNREACHABLE, URL
 from benchmarks.sweeper.stores import IndexedImages, WorkedFetches, WorkedLanes, Workers
 from darkroom.domain.kernel.lanes import FETCH_WORKERS, LANES, USUAL_PHOTO_SECONDS
-from darkroom.operations.images.count_outcomes import CountOutcomesPorts, OutcomeCounter, report_outcomes
+from darkroom.operations.images.worker_counts import CountOutcomesPorts, OutcomeCounter, report_outcomes
 from darkroom.operations.sweeping.measure_lanes import MeasureLanesPorts, measure_lanes
 from darkroom.operations.sweeping.sweep_due_images import SweepDueImagesPorts, sweep_due_images
 from tests.support.fakes.stores import FakeDeadLetters, FakeRemoteImages

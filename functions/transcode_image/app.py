@@ -17,8 +17,6 @@ from darkroom.domain.kernel.fingerprint import fingerprint
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 from darkroom.domain.kernel.message import read_message
 from darkroom.event_source import Record, read_records, settle_each
-from darkroom.operations.images.count_outcomes import OutcomeCounter, report_outcomes
-from darkroom.operations.images.report_throughput import ThroughputCounter, report_throughput
 from darkroom.operations.images.transcode_image import (
     Early,
     Finished,
@@ -28,6 +26,12 @@ from darkroom.operations.images.transcode_image import (
     TryAgain,
     postponed_by,
     transcode_image,
+)
+from darkroom.operations.images.worker_counts import (
+    OutcomeCounter,
+    ThroughputCounter,
+    report_outcomes,
+    report_throughput,
 )
 from darkroom.operations.kernel.check_message import check_message
 from darkroom.telemetry import entry_point, follow, lines_about, logger, metrics, report_rejected

@@ -125,6 +125,8 @@ def with_edge(monkeypatch: pytest.MonkeyPatch) -> str:
         "SIGNING_SECRET": secret["ARN"],
         "SIGNING_KEYS": "K1",
         "SIGNED_SECONDS": "3600",
+        "VARIANT_KEY": secret["ARN"],
+        "ALLOWED_INSTRUCTIONS": "w_320",
     }.items():
         monkeypatch.setenv(name, value)
     return key.decode().splitlines()[1]
@@ -196,6 +198,8 @@ class Run:
         self.worked("archive_dead_letters", {})
         self.worked("redirect_image", http_event("GET", f"/i/{image}/thumb"))
         self.worked("redirect_image", http_event("GET", f"/i/{image}/{FILENAME}"))
+        for path in (f"{image}/w_320.jpg", f"{image}/{FILENAME}", f"{image}/w_320.jpg?sig={FILENAME}"):
+            self.worked("make_variant", http_event("GET", f"/t/{path}"))
         self.worked("invalidate_edge", told_of(image))
         signed = self.worked("sign_image", {"resource": f"https://images.example/signed/{image}/*"})
         self.signatures |= {signed[name] for name in ("policy", "signature")} if signed else set()

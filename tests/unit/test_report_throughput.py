@@ -1,7 +1,7 @@
 """Workers' throughput: one write per ten seconds of work, however long each image took, and failures are harmless."""
 
 from darkroom.domain.images.load_shedding import Work
-from darkroom.operations.images.report_throughput import ReportThroughputPorts, ThroughputCounter, report_throughput
+from darkroom.operations.images.worker_counts import ReportThroughputPorts, ThroughputCounter, report_throughput
 from tests.failures import ANY_FAILURE
 from tests.support.fakes.load_shedding import FakeThroughput
 

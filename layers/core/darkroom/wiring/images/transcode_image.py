@@ -15,9 +15,8 @@ from darkroom.aws.images.queues import EdgeQueue, change_visibility
 from darkroom.aws.images.throughput_table import ThroughputTable
 from darkroom.aws.kernel import circuits, clients
 from darkroom.domain.recipes.recipes import MAX_VARIANTS
-from darkroom.operations.images.count_outcomes import CountOutcomesPorts
-from darkroom.operations.images.report_throughput import ReportThroughputPorts
 from darkroom.operations.images.transcode_image import TranscodeImagePorts
+from darkroom.operations.images.worker_counts import CountOutcomesPorts, ReportThroughputPorts
 from darkroom.operations.kernel.check_message import CheckPorts
 from darkroom.settings import TranscodeImageSettings
 from darkroom.wiring.kernel.message_keys import checking_of, message_keys_of

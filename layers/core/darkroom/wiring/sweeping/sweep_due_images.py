@@ -11,7 +11,7 @@ from darkroom.aws.images.queues import EdgeQueue, LaneQueues, SqsFetchQueue, Sqs
 from darkroom.aws.kernel import clients
 from darkroom.aws.schedules.reservations_table import ReservationsTable
 from darkroom.aws.uploads.uploads import UploadsBucket
-from darkroom.operations.images.count_outcomes import CountOutcomesPorts
+from darkroom.operations.images.worker_counts import CountOutcomesPorts
 from darkroom.operations.sweeping.measure_lanes import MeasureLanesPorts
 from darkroom.operations.sweeping.sweep_due_images import SweepDueImagesPorts
 from darkroom.settings import SweepDueImagesSettings

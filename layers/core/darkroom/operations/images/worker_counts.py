@@ -1,13 +1,14 @@
-"""Counts how attempts and images end, and adds that to the lane's counts: at once if something is bad."""
+"""Counts what workers do: how attempts and images end, and how long a lane's work takes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from darkroom.bookkeeping import report_failure
+from darkroom.bookkeeping import bookkeeping, report_failure
+from darkroom.domain.images.load_shedding import NO_WORK, Work
 from darkroom.domain.images.service_level import MINUTE, NO_OUTCOMES, Outcomes
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.ports.images import OutcomeCounts
+from darkroom.ports.images import OutcomeCounts, Throughput
 from darkroom.ports.kernel import Clock
 
 REPORT_SECONDS = 10
@@ -15,6 +16,10 @@ REPORT_SECONDS = 10
 
 KEPT_MINUTES = 60
 """How long outcomes are kept that cannot be written now."""
+
+REPORT_MILLISECONDS = 10_000
+"""How long a worker must have been busy before it reports: one write per ten seconds of work, however short each
+image's was."""
 
 
 @dataclass
@@ -63,3 +68,36 @@ def report_outcomes(ports: CountOutcomesPorts, counter: OutcomeCounter) -> None:
         del counter.counts[lane, minute]
     if not counter.counts:
         counter.since = None
+
+
+@dataclass
+class ThroughputCounter:
+    """What this process has done for each lane since its last report."""
+
+    work: dict[str, Work] = field(default_factory=dict)
+
+    def count(self, lane: str, *, is_settled: bool, busy_milliseconds: int) -> None:
+        """Counts one delivery; it is settled when its message may go."""
+        done = Work(settled=int(is_settled), busy_milliseconds=max(0, busy_milliseconds))
+        self.work[lane] = self.work.get(lane, NO_WORK) + done
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportThroughputPorts:
+    """What reporting needs."""
+
+    throughput: Throughput
+    clock: Clock
+
+
+def report_throughput(ports: ReportThroughputPorts, counter: ThroughputCounter) -> dict[str, Work]:
+    """Reports every lane's counts that are worth a write, and returns them by lane. Counts that cannot be reported now
+    are dropped: the rate becomes a little less exact, and no image is affected."""
+    worth = {lane: work for lane, work in counter.work.items() if work.busy_milliseconds >= REPORT_MILLISECONDS}
+    reported = {}
+    for lane, work in worth.items():
+        del counter.work[lane]
+        with bookkeeping("throughput not reported"):
+            ports.throughput.add(lane, work, ports.clock())
+            reported[lane] = work
+    return reported
