@@ -89,7 +89,7 @@ withdrawals = st.tuples(st.just("delete"), ONE, st.sampled_from([True, True, Fal
 additions = st.tuples(
     st.just("variants"), st.sampled_from([0, 1, 1, 2]), st.none() | st.sampled_from(["more-1", "more-2"]), ONE
 )
-visibilities = st.tuples(st.just("visibility"), st.sampled_from(["public", "private", "signed"]), ONE)
+visibilities = st.tuples(st.just("visibility"), st.sampled_from(["public", "signed"]), ONE)
 replays = st.tuples(st.just("replay"), queues, st.sampled_from(["letters", "redrive", "row"]), ONE) | st.tuples(
     st.just("redo"), st.sampled_from(["", "output", "original"]), ONE
 )
@@ -271,9 +271,9 @@ class Histories(ProcessMachine[Model]):
             case ("variants", addition, key, which) if done := [row for row in rows if row.outcome is Status.DONE]:
                 self._happens("add variants")
                 model.add_variants(done[which % len(done)].image_id, addition, key, **options)
-            case ("visibility", wanted, which) if done := [row for row in rows if row.outcome is Status.DONE]:
+            case ("visibility", exposed, which) if done := [row for row in rows if row.outcome is Status.DONE]:
                 self._happens("change visibility")
-                model.change_visibility(done[which % len(done)].image_id, Visibility(wanted), **options)
+                model.change_visibility(done[which % len(done)].image_id, Visibility(exposed), **options)
             case ("drop", queue, force) if rows:
                 self._happens("drop by force" if force else "drop what is settled")
                 model.drop(queue, force=force, **options)

@@ -107,7 +107,10 @@ TENANTS = ("acme", "umbra")
 REUSE = "reuse"
 """In place of a key."""
 REFERENCE = "front"
-RECIPES: tuple[dict[str, Any], ...] = ({}, {"variants": "thumb", "annotations": Annotations(reference=REFERENCE)})
+RECIPES: tuple[dict[str, Any], ...] = (
+    {},
+    {"variants": "thumb", "annotations": Annotations(reference=REFERENCE), "visibility": "public"},
+)
 TRIPPING = "turned"
 ADDITIONS = (
     '{"variants": [{"name": "hero", "width": 40}]}',
@@ -501,9 +504,10 @@ class Model(Simulated):
 
         self.start("add variants", body, **how)
 
-    def change_visibility(self, image_id: str, wanted: Visibility, **how: Any) -> None:
-        """A client wants others to see an image, or nobody."""
-        tenant = self.images.rows[image_id].tenant_id
+    def change_visibility(self, image_id: str, exposed: Visibility, **how: Any) -> None:
+        """A client wants others to see an image that nobody sees, or nobody one that others see."""
+        row = self.images.rows[image_id]
+        wanted, tenant = exposed if row.visibility is Visibility.PRIVATE else Visibility.PRIVATE, row.tenant_id
         self.asked.add(image_id)
 
         def body() -> None:
