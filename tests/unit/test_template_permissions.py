@@ -407,7 +407,9 @@ def needed_of_the_key(folder: str) -> set[Grant]:
     if folder not in DELIVERY_FOLDERS or not any(action.startswith("dynamodb:") for action, _ in needed(folder)):
         return set()
     names = "Encrypt", "Decrypt", "ReEncryptFrom", "ReEncryptTo", "GenerateDataKey", "GenerateDataKeyWithoutPlaintext"
-    return {(f"kms:{name}", "${KeyArn}") for name in (*names, "DescribeKey")}
+    reads_objects = any(action.startswith("s3:GetObject") for action, _ in needed(folder))
+    former = {("kms:Decrypt", "${FormerKeys}")} if reads_objects else set()
+    return {(f"kms:{name}", "${KeyArn}") for name in (*names, "DescribeKey")} | former
 
 
 CALLS_NOTHING = {"serve_page"}

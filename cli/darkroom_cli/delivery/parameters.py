@@ -8,7 +8,7 @@ _SAME = (
     *("OriginalsBucketName", "OutputsBucketName", "OutputsBucketDomainName", "ImagesTableName", "TenantsTableName"),
     *("TokenBucketsTableName", "KeyArn"),
 )
-_SHARED = ("Architecture", "PermissionsBoundary", "RolePath")
+_SHARED = ("Architecture", "PermissionsBoundary", "RolePath", "FormerKeys")
 
 
 def delivery_stack_of(core: str) -> str:
