@@ -73,4 +73,4 @@ def test_cloudfront_serves_what_is_signed_to_nobody_without_a_signature() -> Non
     distribution = without_loops(DELIVERY)["Resources"]["Distribution"]["Properties"]["DistributionConfig"]
     behaviours = [one["Fn::If"][1] if "Fn::If" in one else one for one in distribution["CacheBehaviors"]]
     trusted = {one["PathPattern"]: one.get("TrustedKeyGroups") for one in behaviours}
-    assert trusted == {"public/*": None, "signed/*": [{"Ref": "SigningKeyGroup"}], "i/*": None}
+    assert trusted == {"public/*": None, "signed/*": [{"Ref": "SigningKeyGroup"}], "i/*": None, "t/*": None}
