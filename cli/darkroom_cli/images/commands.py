@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -14,10 +15,20 @@ from darkroom_cli.images.download import save_variants
 from darkroom_cli.images.ids import checked_image_id, ids_of
 from darkroom_cli.images.watch import followed
 from darkroom_cli.options import JsonOption, duration, option
-from darkroom_cli.stack.target import ApiKeyOption, IamOption, RegionOption, StackOption, UrlOption, reach, resolve
+from darkroom_cli.stack.target import (
+    ApiKeyOption,
+    ApiTarget,
+    IamOption,
+    RegionOption,
+    StackOption,
+    UrlOption,
+    reach,
+    resolve,
+)
 from darkroom_cli.terminal import display
 from darkroom_cli.terminal.durations import seconds_of
-from darkroom_client.client import ApiError
+from darkroom_client import Darkroom
+from darkroom_client.client import ApiError, StatusAnswer
 
 STATUS_EPILOG = """[bold]Examples[/bold]
 
@@ -228,6 +239,20 @@ def ls(
     listing.ls(chosen, filters, limit=limit, as_json=as_json)
 
 
+def ask_for_work(target: ApiTarget, ask: Callable[[Darkroom], StatusAnswer], *, wait_seconds: float | None) -> None:
+    """Asks for work beside an image, follows it for so long (0: forever; None: not at all) and shows the image; if the
+    work has failed, so does the command."""
+    with target.open() as api:
+        accepted = ask(api)
+        document = accepted.document
+        if wait_seconds is not None:
+            document = followed(api, accepted.image_id, timeout_seconds=wait_seconds)
+    pages.show_status(display.output(), document, options=target.options)
+    work = document.get("work")
+    if work is not None and work["status"] == "failed":
+        raise typer.Exit(1)
+
+
 def visibility(
     *,
     image_id: ImageIdArgument,
@@ -246,14 +271,9 @@ def visibility(
     is under way, the command waits for its turn.
     """
     target = resolve(url, api_key, iam)
-    with target.open() as api:
-        document = api.change_visibility(image_id, of_whom).document
-        if wait:
-            document = followed(api, image_id, timeout_seconds=timeout_seconds)
-    pages.show_status(display.output(), document, options=target.options)
-    work = document.get("work")
-    if work is not None and work["status"] == "failed":
-        raise typer.Exit(1)
+    ask_for_work(
+        target, lambda api: api.change_visibility(image_id, of_whom), wait_seconds=timeout_seconds if wait else None
+    )
 
 
 def rm(

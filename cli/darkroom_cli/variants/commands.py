@@ -7,12 +7,9 @@ from typing import Annotated
 
 import typer
 
-from darkroom_cli.images import pages
-from darkroom_cli.images.commands import ImageIdArgument, WaitTimeoutOption
-from darkroom_cli.images.watch import followed
+from darkroom_cli.images.commands import ImageIdArgument, WaitTimeoutOption, ask_for_work
 from darkroom_cli.options import option
 from darkroom_cli.stack.target import ApiKeyOption, IamOption, UrlOption, resolve
-from darkroom_cli.terminal import display
 from darkroom_cli.upload.order import NoOrder, order_of
 
 app = typer.Typer(help="Add variants to images that are done.", no_args_is_help=True)
@@ -61,11 +58,8 @@ def add(
     if not order.fields:
         raise typer.BadParameter("Say which variants to make.", param_hint="--recipe or --preset")
     target = resolve(url, api_key, iam)
-    with target.open() as api:
-        document = api.add_variants(image_id, order.fields, idempotency_key=key).document
-        if wait:
-            document = followed(api, image_id, timeout_seconds=timeout_seconds)
-    pages.show_status(display.output(), document, options=target.options)
-    work = document.get("work")
-    if work is not None and work["status"] == "failed":
-        raise typer.Exit(1)
+    ask_for_work(
+        target,
+        lambda api: api.add_variants(image_id, order.fields, idempotency_key=key),
+        wait_seconds=timeout_seconds if wait else None,
+    )
