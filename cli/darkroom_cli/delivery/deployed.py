@@ -49,14 +49,20 @@ def deployed(stack: Stack, name: str) -> Deployed | None:
     )
 
 
-def delivery_of(stack: Stack) -> Deployed:
-    """The stack that delivers this one's images. Raises ApiError if there is none, or while it is being changed: which
-    keys it trusts is not certain then."""
+def delivery_with(stack: Stack, output: str) -> Deployed:
+    """The stack that delivers this one's images, which has that output. Raises ApiError if there is none."""
     found = deployed(stack, delivery_stack_of(stack.name))
-    if found is None or "SigningSecretArn" not in found.outputs:
+    if found is None or not found.outputs.get(output):
         raise ApiError(
             f"There is no stack {delivery_stack_of(stack.name)} yet: docs/delivery.md says how to deploy it."
         )
+    return found
+
+
+def delivery_of(stack: Stack) -> Deployed:
+    """The stack that delivers this one's images. Raises ApiError if there is none, or while it is being changed: which
+    keys it trusts is not certain then."""
+    found = delivery_with(stack, "SigningSecretArn")
     if found.status.endswith("_IN_PROGRESS"):  # guard: delivery-no-deployment
         raise ApiError(f"{found.name} is being changed ({found.status}). Wait until that has ended.")
     return found

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from darkroom.domain.edge.policies import newest_of
 from darkroom.domain.kernel.instants import rfc3339
-from darkroom_cli.delivery.deployed import delivery_of, deployed
-from darkroom_cli.delivery.parameters import delivery_stack_of, parameters_of
+from darkroom_cli.delivery.deployed import delivery_of, delivery_with, deployed
+from darkroom_cli.delivery.parameters import parameters_of
 from darkroom_cli.delivery.signing_keys import SigningKeys
 from darkroom_cli.stack.operators import Stack
 from darkroom_cli.terminal import display
@@ -25,11 +25,7 @@ def tell_parameters(stack: Stack) -> None:
 def tell_edge(stack: Stack) -> None:
     """`delivery edge`: the parameter by which the stack learns of its edge."""
     with stack.explained():
-        delivery = deployed(stack, delivery_stack_of(stack.name))
-    if delivery is None or not delivery.outputs.get("Edge"):
-        raise ApiError(
-            f"There is no stack {delivery_stack_of(stack.name)} yet: docs/delivery.md says how to deploy it."
-        )
+        delivery = delivery_with(stack, "Edge")
     display.line(display.output(), f"Edge={delivery.outputs['Edge']}")
 
 
