@@ -13,9 +13,9 @@ import sys
 import tempfile
 import threading
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     pass
 
 _TEMPLATE, _VARIABLES = "template.json", "variables.json"
+_FUNCTION = "AWS::Lambda::Function"
 _CHUNK_BYTES = 65_536
 _INTERRUPTED_SAM_SECONDS = 3
 _CONTAINER = "SAM_CONTAINER_ID: "
@@ -69,8 +70,8 @@ def invoke(state: State, function: str, event: Path) -> Answer:
     Raises NotRunning, UnknownFunction, NoDockerEngine, ImageNotBuilt or NotReachable.
     """
     serving = stack.running(state)
-    running = recorded_stack(serving)
     name = logical_id(function)
+    running = _stack_with(name, recorded_stack(serving), serving.extensions)
     variables = _variables(running, name)
     docker_host = docker_engine.host()
     state.temporary.mkdir(exist_ok=True)
@@ -85,13 +86,22 @@ def invoke(state: State, function: str, event: Path) -> Answer:
             lambda_base_image.prune()
 
 
+def _stack_with(name: str, running: RunningStack, extensions: Iterable[str]) -> RunningStack:
+    """The stack that has a function: the project's, or one of its extensions that are deployed."""
+    deployed = [extension for extension in given().extensions if extension.name in extensions]
+    stacks = [running, *(replace(running, name=extension.stack_name) for extension in deployed)]
+    functions = [(stack, set(stack.physical_ids(_FUNCTION))) for stack in stacks]
+    for one, names in functions:
+        if name in names:
+            return one
+    known = ", ".join(sorted(folder_name(other) for _, names in functions for other in names))
+    raise UnknownFunction(f"There is no function {folder_name(name)!r}. There are: {known}.")
+
+
 def _variables(running: RunningStack, name: str) -> dict[str, str]:
     """The deployed function's environment: the real names of its tables, buckets and queues."""
-    functions = running.physical_ids("AWS::Lambda::Function")
-    if name not in functions:
-        known = ", ".join(sorted(folder_name(other) for other in functions))
-        raise UnknownFunction(f"There is no function {folder_name(name)!r}. There are: {known}.")
-    deployed = running.client("lambda").get_function_configuration(FunctionName=functions[name])
+    function = running.physical_id(name)
+    deployed = running.client("lambda").get_function_configuration(FunctionName=function)
     return dict(deployed["Environment"]["Variables"])
 
 

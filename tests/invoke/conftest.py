@@ -8,6 +8,7 @@ from local_aws import docker_engine as engine
 from local_aws.docker_engine import NoDockerEngine
 from tests.invoke.deployed_stack import DeployedStack
 from tests.local.local_stack import shared_stack
+from tests.support.fakes.pictures import jpeg
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -21,8 +22,9 @@ def docker_engine() -> str:
 
 @pytest.fixture(scope="session")
 def stack(docker_engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeployedStack]:
-    """The real template, deployed, with everything disabled that runs by itself."""
-    with shared_stack(tmp_path_factory.mktemp("stack")) as local:
+    """The real templates, deployed, with everything disabled that runs by itself."""
+    with shared_stack(tmp_path_factory.mktemp("stack"), "--delivery") as local:
         deployed = DeployedStack(local)
+        deployed.publish(jpeg(120, 90))
         deployed.quieten()
         yield deployed

@@ -16,7 +16,7 @@ from boto3.dynamodb.types import TypeDeserializer
 from darkroom.aws.webhooks.deliveries_table import DeliveriesTable
 from darkroom.aws.webhooks.endpoints_table import EndpointsTable
 from darkroom_cli.operator.aws.tenant_registry import TenantRegistryTable
-from tests.local.local_stack import REPOSITORY, LocalStack
+from tests.local.local_stack import REPOSITORY, LocalStack, wait_until
 
 EVENTS = REPOSITORY / "events"
 
@@ -28,6 +28,13 @@ class DeployedStack:
         self._local = local
         self.outputs = local.outputs
         self._objects, self._rows, self._queues = (local.client(service) for service in ("s3", "dynamodb", "sqs"))
+        self.published: dict[str, Any] = {}
+
+    def publish(self, photo: bytes) -> None:
+        """Has a photo developed that everybody may see; `published` is its status document."""
+        image_id = self.submit(photo, visibility="public")
+        wait_until(lambda: self.status(image_id)["status"] == "done", "the public image is done")
+        self.published = self.status(image_id)
 
     def quieten(self) -> None:
         """Switch off everything that would run a function by itself."""
@@ -126,6 +133,17 @@ class DeployedStack:
     def tenants(self) -> TenantRegistryTable:
         """The tenants and their keys."""
         return TenantRegistryTable(self._rows, self.outputs["TenantsTableName"])
+
+    def invalidations(self) -> int:
+        """How many invalidations the distribution had."""
+        distribution = self._local.record.extensions["delivery"]["DistributionId"]
+        listed = self._local.client("cloudfront").list_invalidations(DistributionId=distribution)
+        return len(listed["InvalidationList"].get("Items", []))
+
+    def create_signing_key(self) -> None:
+        """Have the distribution trust a first key, and the signer hold it."""
+        created = self._local.darkroom("delivery", "keys", "create")
+        assert created.returncode == 0, created.stdout
 
     def lose_message(self, image_id: str) -> None:
         """Leave the image as if its message was never sent: nothing in a lane, and overdue for a look."""

@@ -47,6 +47,7 @@ def explored(name: str) -> tuple[tuple[Point, ...], Findings]:
 
 NOTHING_IS_READ = (
     "deleted",
+    "deleted with variants to come",
     "cancelled",
     "never uploaded",
     "uploaded when withdrawn",
