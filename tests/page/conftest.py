@@ -61,4 +61,4 @@ def visitor(browser: Browser, stack: LocalStack, account: Account) -> Iterator[V
         yield visitor
     finally:
         visitor.close()
-    assert visitor.watch.findings == []
+    assert not visitor.watch.findings, "; ".join(finding[:160] for finding in visitor.watch.findings)
