@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from darkroom.domain.events.event import PublishedEvent
 from darkroom.domain.images.image import Image, Status
-from darkroom.domain.kernel.base32 import digits_of
+from darkroom.domain.kernel.ids import digits_of
 from darkroom.domain.webhooks.endpoint import Endpoint
 from darkroom.domain.webhooks.endpoint_ids import RANDOM_BYTES, endpoint_id_from
 from darkroom.domain.webhooks.row_events import event_of

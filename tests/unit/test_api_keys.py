@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.domain.kernel.base32 import ALPHABET
+from darkroom.domain.kernel.ids import ALPHABET
 from darkroom.domain.tenants.api_keys import (
     KEY_ID_PATTERN,
     RANDOM_BYTES,

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from darkroom.domain.images.image import Image, Variant
-from darkroom.domain.kernel.base32 import DIGIT, digits_of
-from darkroom.domain.kernel.ids import IMAGE_ID_PATTERN
+from darkroom.domain.kernel.ids import DIGIT, IMAGE_ID_PATTERN, digits_of
 from darkroom.domain.kernel.visibility import Visibility, folder_of
 from darkroom.domain.recipes.recipes import DEFAULT_QUALITY, MAX_WORK_PIXELS, Recipe, VariantSpec
 

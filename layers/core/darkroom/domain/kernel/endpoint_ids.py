@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from darkroom.domain.kernel.base32 import DIGIT
+from darkroom.domain.kernel.ids import DIGIT
 
 MAX_ENDPOINT_URL_LENGTH = 2048
 """Characters. Every delivery reads its endpoint's row, so it is kept small."""

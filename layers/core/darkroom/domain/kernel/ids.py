@@ -1,12 +1,17 @@
-"""Image ids: 128 bits in lower-case Crockford base32, random or derived: from a tenant and an Idempotency-Key, or from
-a tenant, a photo and a recipe."""
+"""Image ids: 128 bits, random or derived: from a tenant and an Idempotency-Key, or from a tenant, a photo and a recipe.
+
+Ids are written in Crockford's base32 in lower case: digits that can be read aloud, and that sort like the numbers they
+represent."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 
-from darkroom.domain.kernel.base32 import DIGIT, digits_of
+ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u (https://www.crockford.com/base32.html)
+
+DIGIT = "[0-9a-hjkmnp-tv-z]"
+"""The pattern of one digit, which holds five bits."""
 
 _LENGTH = 26  # 26 digits of 5 bits hold 128 bits; the first digit carries 3 bits, so it is 0-7.
 
@@ -22,6 +27,15 @@ GENERATIONS = 8
 """How many ids a tenant's photo and recipe have: one that was deleted, or failed, has used its id up."""
 
 _IDEMPOTENCY_KEY = re.compile(IDEMPOTENCY_KEY_PATTERN)
+
+
+def digits_of(number: int, count: int) -> str:
+    """The number in `count` digits, most significant first; excess digits are cut off."""
+    digits = []
+    for _ in range(count):
+        number, digit = divmod(number, 32)
+        digits.append(ALPHABET[digit])
+    return "".join(reversed(digits))
 
 
 def is_image_id(text: str) -> bool:

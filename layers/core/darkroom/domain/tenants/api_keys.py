@@ -9,7 +9,7 @@ import zlib
 from dataclasses import dataclass
 from enum import StrEnum
 
-from darkroom.domain.kernel.base32 import DIGIT, digits_of
+from darkroom.domain.kernel.ids import DIGIT, digits_of
 from darkroom.domain.kernel.instants import Milliseconds
 
 _ID_BYTES, _SECRET_BYTES = 5, 20  # 40 bits tell keys apart, 160 cannot be guessed

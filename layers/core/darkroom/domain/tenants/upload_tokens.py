@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from darkroom.domain.kernel.base32 import digits_of
 from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.kernel.ids import digits_of
 from darkroom.domain.kernel.instants import Milliseconds
 
 MAX_TOKEN_CHARACTERS = 4096

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from darkroom.domain.kernel.base32 import ALPHABET, digits_of
 from darkroom.domain.kernel.endpoint_ids import ENDPOINT_ID_PATTERN, PREFIX, RANDOM_DIGITS
+from darkroom.domain.kernel.ids import ALPHABET, digits_of
 
 MAX_ENDPOINTS = 10
 """The most endpoints of a tenant. Each has a place of its own, from 0 to 9, so that nobody has to count."""
