@@ -368,3 +368,42 @@ def test_a_placeholder_shows_the_colour_of_every_kind_of_picture(mode: str, colo
     shown = [int(placeholder.color[at : at + 2], 16) for at in (1, 3, 5)]
     wanted = colour[:3] if len(colour) > 2 else colour[:1] * 3
     assert all(abs(level - other) <= 2 for level, other in zip(shown, wanted, strict=True))
+
+
+FIRST = (
+    VariantSpec(name="large", width=300),
+    VariantSpec(name="card", width=120, height=90, fit="cover", gravity="attention"),
+    VariantSpec(name="thumb", width=60, format="webp"),
+)
+LATER = (
+    VariantSpec(name="between", width=200),
+    VariantSpec(name="same", width=60, format="webp"),
+    VariantSpec(name="larger", width=420),
+    VariantSpec(name="largest", width=620, format="png"),
+    VariantSpec(name="square", width=80, height=80, fit="cover", gravity="attention"),
+    VariantSpec(name="stretched", width=90, height=40, fit="exact"),
+)
+
+
+@pytest.mark.guards("engine-followers-change-no-other", "engine-large-follower-alone")
+@pytest.mark.parametrize(
+    "original",
+    [
+        jpeg(640, 480),
+        jpeg(48, 32),
+        encoded(picture(300, 200), "PNG"),
+        encoded(picture(640, 480), "WEBP"),
+        encoded(picture(640, 480), "GIF", save_all=True, append_images=[picture(640, 480, colour="teal")]),
+    ],
+    ids=["jpeg", "small", "png", "webp", "animation"],
+)
+def test_a_variant_has_the_same_bytes_however_it_is_made(original: bytes) -> None:
+    def bodies(*variants: VariantSpec, beside: tuple[VariantSpec, ...] = ()) -> dict[str, bytes]:
+        made = develop(original, Recipe.model_construct(variants=variants), beside=beside).variants
+        return {variant.name: variant.body for variant in made}
+
+    first, added = bodies(*FIRST), bodies(*LATER, beside=FIRST)
+    assert bodies(*FIRST[1:], *LATER, FIRST[0], beside=FIRST) == first | added, "made again"
+    for spec in LATER:
+        assert bodies(spec, beside=FIRST)[spec.name] == bodies(*FIRST, spec)[spec.name] == added[spec.name], spec.name
+    assert added["same"] == first["thumb"]

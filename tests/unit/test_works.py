@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from darkroom.domain.kernel.visibility import PREFIXES, Visibility, visibility_o
 from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.domain.webhooks.row_events import event_of, events_of
 from darkroom.http.images.documents import retry_after_seconds, status_document
+from darkroom.imaging import develop
 from darkroom.operations.images.add_variants import Added, AddVariantsPorts, NotDone, VariantsRequest, add_variants
 from darkroom.operations.images.delete_image import DeleteImagePorts, delete_image
 from darkroom.operations.images.read_image import ReadImagePorts, UnknownVariant, VariantNotReady, variant_url
@@ -31,7 +33,7 @@ from darkroom_cli.operator.domain.dead_letters import why_not_replayable
 from darkroom_cli.operator.domain.next_run import redo, replay
 from darkroom_cli.operator.operations.images.redo_image import NotRedoable, RedoImagePorts, redo_image
 from tests.support.fakes import World
-from tests.support.fakes.pictures import opened
+from tests.support.fakes.pictures import jpeg, opened
 from tests.support.fakes.rows import told_by
 from tests.support.faults import meanwhile, raising
 from tests.support.images import NOW, developed, pending
@@ -156,6 +158,19 @@ def test_the_point_of_the_first_crop_by_attention_is_told(world: World, image_id
     add(world, image_id)
     work_off(world)
     assert document(world, image_id)["attention"] == told
+
+
+@pytest.mark.guards("works-made-beside-first-recipe", "works-other-edits-follow-nothing")
+def test_added_variants_have_the_bytes_of_the_first_recipe_or_if_it_has_other_edits_of_their_own(world: World) -> None:
+    first = Recipe(variants=(VariantSpec(name="large", width=60), VariantSpec(name="thumb", width=23)))
+    image_id = developed(world, recipe=first.model_dump_json(exclude_defaults=True))
+    added = VariantSpec(name="added", width=23)
+    for edits in ({}, {"rotate": 90}):
+        recipe = Recipe(variants=(added,), **edits)
+        add(world, image_id, recipe.model_dump_json(exclude_defaults=True))
+        same = recipe if edits else Recipe(variants=(*first.variants, added))
+        made = work_off(world).variants[-1]
+        assert made.sha256 == sha256(develop(jpeg(), same).variants[-1].body).hexdigest()
 
 
 def test_a_redo_makes_all_variants_again_by_the_recipes_that_made_them(world: World, image_id: str) -> None:

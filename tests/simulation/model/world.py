@@ -18,7 +18,7 @@ from darkroom.domain.images.image import DUE_SHARD_NAMES, DeadLetterState, Image
 from darkroom.domain.images.limits import Limits
 from darkroom.domain.images.listing import ListQuery
 from darkroom.domain.images.order import order_of
-from darkroom.domain.images.works import names_of_work, run_of_key, together
+from darkroom.domain.images.works import leading, names_of_work, run_of_key, together
 from darkroom.domain.kernel.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST, Rejected, Retryable, UnknownImage
 from darkroom.domain.kernel.ids import image_ids_for_photo
 from darkroom.domain.kernel.message import Message, read_message
@@ -610,22 +610,19 @@ class Model(Simulated):
             if body is None and variant.key in self.lost:
                 continue
             must(body is not None, "lost", "whatever was done has its outputs, until another run has made others")
-            must(body in wanted[variant.name], "differing", "outputs are the bytes that an undisturbed run makes")
+            must(body == wanted[variant.name], "differing", "outputs are the bytes that an undisturbed run makes")
             must(variant.sha256 == _sha256(body or b""), "differing", "the row tells the truth about its outputs")
 
-    def _undisturbed(self, row: Image) -> dict[str, list[bytes]]:
-        """What runs make of each variant. One that was added has bytes of its own until a redo makes it with the
-        others: a recipe's variants are made of one decoded picture, as large as the largest of them needs."""
+    def _undisturbed(self, row: Image) -> dict[str, bytes]:
+        """What runs make of each variant, whether it was there first, was added or is made again."""
         original = next(photo.body for photo in self.engine.photos if _sha256(photo.body) == row.source.sha256)
-        recipes = () if row.recipe is None else (row.recipe, *row.added)
-        present = [variant for recipe in together(recipes) for variant in recipe.variants]
-        made: dict[str, list[bytes]] = {variant.name: [] for variant in present}
-        for recipe in (*together(recipes), *recipes):
-            names = {variant.name for variant in recipe.variants if variant in present}
-            for rendered in self.engine.develop(original, recipe, limits=Limits(), effort="balanced").variants:
-                if rendered.name in names:
-                    made[rendered.name].append(rendered.body)
-        return made
+        return {
+            rendered.name: rendered.body
+            for recipe in together(() if row.recipe is None else (row.recipe, *row.added))
+            for rendered in self.engine.develop(
+                original, recipe, limits=Limits(), effort="balanced", beside=leading(row, recipe)
+            ).variants
+        }
 
     def settle(self) -> None:
         for process in self.stopped:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -127,15 +127,17 @@ def develop(
     limits: Limits | None = None,
     effort: Effort = "balanced",
     overlay_of: Callable[[str], bytes] = _no_overlays,
+    beside: Sequence[VariantSpec] = (),
 ) -> Developed:
     """Makes the variants that `recipe` asks for, without any metadata of the original but, if asked for, its rights.
 
-    `effort` applies to variants that name none, and `overlay_of` returns the file of an overlay's image. The same
-    files, recipe, effort and library versions give the same bytes. Raises Rejected if the bytes are no image that can
-    be developed; the codes are those of `open_original`, `too_many_frames`, `animation_too_large` and
-    `overlay_undecodable`.
+    `effort` applies to variants that name none, and `overlay_of` returns the file of an overlay's image. `beside` are
+    the variants of a recipe with the same edits that the original was developed by before: a still's variant without
+    overlays then has the bytes that it has in that recipe, or would have there. The same files, recipes, effort and
+    library versions give the same bytes. Raises Rejected if the bytes are no image that can be developed; the codes are
+    those of `open_original`, `too_many_frames`, `animation_too_large` and `overlay_undecodable`.
     """
-    with developing(original, recipe, limits=limits, effort=effort, overlay_of=overlay_of) as picture:
+    with developing(original, recipe, limits=limits, effort=effort, overlay_of=overlay_of, beside=beside) as picture:
         return picture.developed()
 
 
@@ -147,6 +149,7 @@ def developing(
     limits: Limits | None = None,
     effort: Effort = "balanced",
     overlay_of: Callable[[str], bytes] = _no_overlays,
+    beside: Sequence[VariantSpec] = (),
 ) -> Iterator[Developing]:
     """Like `develop`, but the variants may still be encoded. At the end of the block, encoding that has not begun is
     cancelled.
@@ -158,8 +161,8 @@ def developing(
     limits = limits or Limits()
     overlays_for = partial(_overlay_pictures, overlay_of, limits)
     # Decoding, edits, colours, the point of attention, rights; of an animation that is kept, all the rest as well.
-    opened = _opened(original, recipe, limits, effort, overlays_for)
-    overlays = overlays_for([job for picture in opened.stills for job in picture.jobs])
+    opened = _opened(original, recipe, limits, effort, overlays_for, beside=beside)
+    overlays = overlays_for([picture.jobs[number] for picture in opened.stills for number in sorted(picture.wanted)])
     encoding: dict[str, Future[Encoded]] = {}
     try:
         # Scaling and overlays, one variant after the other; each is encoded while the next ones are scaled.
@@ -182,6 +185,9 @@ class _Picture:
     """The whole picture with its edits, upright, in sRGB and in memory, at the size that the largest variant needs;
     alpha not premultiplied.
 
+    Others may come of the first `leaders` of its `jobs` alone, and the `wanted` ones are encoded. `unfit` are variants
+    that would need it larger than the leaders do.
+
     `halved_width` is the upright width that the decoder shrank it to, if that was a half. `notice` is what its owner
     should know about its colours. `box` is what is left of it by a trim, and `point` what crops by attention keep, if
     it was measured; `attention` is that point before the edits.
@@ -194,6 +200,9 @@ class _Picture:
     box: Box
     point: FocalPoint | None
     attention: FocalPoint | None
+    wanted: frozenset[int]
+    leaders: int
+    unfit: tuple[VariantSpec, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,7 +225,10 @@ def _begin_encoding(
     as it is there. Returns the whole picture that the smallest variant comes from."""
     smallest = opened.moving_whole
     for picture in opened.stills:
-        for number, placed, full_picture in cascade(picture.image, picture.jobs):
+        remaining = set(picture.wanted)
+        for number, placed, full_picture in cascade(picture.image, picture.jobs, leaders=picture.leaders):
+            if number not in remaining:
+                continue
             spec, placement = picture.jobs[number]
             image = overlaid(placed, spec.overlays, overlays)
             share = placement.scaled[0] / picture.halved_width if picture.halved_width is not None else 0.0
@@ -233,6 +245,9 @@ def _begin_encoding(
                     carriers=opened.carriers.get(made.name),
                 )
             smallest = full_picture  # they are ordered by size
+            remaining.remove(number)
+            if not remaining:  # smaller ones, of which nothing comes
+                break
     return smallest
 
 
@@ -267,6 +282,8 @@ def _opened(
     limits: Limits,
     effort: Effort,
     overlays_for: Callable[[Sequence[_Job]], _OverlayPictures],
+    *,
+    beside: Sequence[VariantSpec],
 ) -> _Opened:
     source = open_original(original, limits)
     parts = _by_animation(recipe)
@@ -278,17 +295,17 @@ def _opened(
     pictures: list[_Picture] = []
     moving_full = None
     if timeline is None:
-        stills = [_picture(source, recipe, limits)]
+        stills = _stills(source, recipe, limits, beside=beside)
     else:
-        first, poster = _still_frames(source, timeline, recipe, parts, limits, sought=sought)
-        stills = [picture for picture in (first, poster) if picture is not None]  # the placeholder is the last one's
+        first, poster = _still_frames(source, timeline, recipe, parts, limits, sought=sought, beside=_of_kinds(beside))
+        stills = [*first, *poster]  # the placeholder is the last one's
         if "keep" in parts:
             moving, moving_full, moved = _animated(
                 source,
                 timeline,
                 parts["keep"],
                 limits,
-                like=first or poster,  # guard: animation-frames-measured-once
+                like=next(iter([*first, *poster]), None),  # guard: animation-frames-measured-once
                 effort=effort,
                 carriers=carriers,
                 overlays_for=overlays_for,
@@ -311,29 +328,57 @@ def _opened(
     )
 
 
+def _stills(
+    source: Original,
+    recipe: Recipe,
+    limits: Limits,
+    *,
+    like: _Picture | None = None,
+    for_others: bool = False,
+    beside: Sequence[VariantSpec] = (),
+) -> list[_Picture]:
+    """The picture that the recipe's variants come of, and one for each that needs a larger one than those `beside` do,
+    as if it was alone. The other arguments are those of `_picture`."""
+    picture = _picture(source, recipe, limits, like=like, for_others=for_others, beside=beside)
+    alone = [recipe.model_copy(update={"variants": (spec,)}) for spec in picture.unfit]
+    return [picture, *(_picture(source, each, limits, like=like) for each in alone)]
+
+
 def _by_animation(recipe: Recipe) -> dict[str, Recipe]:
     """The recipe's parts by what their variants make of an animation: they keep it, or show its first frame or a
     poster. None is without a variant."""
-    parts: dict[str, Recipe] = {}
-    for kind in ("keep", "first", "poster"):
-        if variants := tuple(spec for spec in recipe.variants if spec.animation == kind):
-            parts[kind] = recipe.model_copy(update={"variants": variants})
-    return parts
+    return {
+        kind: recipe.model_copy(update={"variants": variants}) for kind, variants in _of_kinds(recipe.variants).items()
+    }
+
+
+def _of_kinds(specs: Iterable[VariantSpec]) -> dict[str, tuple[VariantSpec, ...]]:
+    kinds = {kind: tuple(spec for spec in specs if spec.animation == kind) for kind in ("keep", "first", "poster")}
+    return {kind: variants for kind, variants in kinds.items() if variants}
 
 
 def _still_frames(
-    source: Original, timeline: Timeline, recipe: Recipe, parts: Mapping[str, Recipe], limits: Limits, *, sought: int
-) -> tuple[_Picture | None, _Picture | None]:
+    source: Original,
+    timeline: Timeline,
+    recipe: Recipe,
+    parts: Mapping[str, Recipe],
+    limits: Limits,
+    *,
+    sought: int,
+    beside: Mapping[str, Sequence[VariantSpec]],
+) -> tuple[list[_Picture], list[_Picture]]:
     """An animation's first frame and its poster, if variants show them.
 
     What is measured on a picture is measured once: on the poster if there is one, as a first frame may be blank."""
-    poster = None
+    poster, first = list[_Picture](), list[_Picture]()
     if "poster" in parts:
-        still = _poster(source, timeline, limits, sought)
-        # guard: animation-poster-measured-for-all
-        poster = _picture(still, parts["poster"], limits, for_others=_asks_for_attention(recipe))
-    # guard: animation-first-frame-like-poster
-    first = _picture(source, parts["first"], limits, like=poster) if "first" in parts else None
+        still, leaders = _poster(source, timeline, limits, sought), beside.get("poster", ())
+        attends = _asks_for_attention(recipe.variants)  # guard: animation-poster-measured-for-all
+        poster = _stills(still, parts["poster"], limits, for_others=attends, beside=leaders)
+    if "first" in parts:
+        leaders = beside.get("first", ())
+        # guard: animation-first-frame-like-poster
+        first = _stills(source, parts["first"], limits, like=next(iter(poster), None), beside=leaders)
     return first, poster
 
 
@@ -416,7 +461,7 @@ def _animated(
         if first is None:
             require_little_work(timeline, recipe, picture.jobs)  # a trim may leave another shape
             overlays = overlays_for(picture.jobs)
-        for number, placed, full_picture in cascade(picture.image, picture.jobs):
+        for number, placed, full_picture in cascade(picture.image, picture.jobs, leaders=picture.leaders):
             spec, _ = picture.jobs[number]
             image = overlaid(placed, spec.overlays, overlays)
             if first is None:
@@ -475,47 +520,79 @@ def _still_of(canvas: Image.Image, source: Original) -> Original:
 
 
 def _picture(
-    source: Original, recipe: Recipe, limits: Limits, *, like: _Picture | None = None, for_others: bool = False
+    source: Original,
+    recipe: Recipe,
+    limits: Limits,
+    *,
+    like: _Picture | None = None,
+    for_others: bool = False,
+    beside: Sequence[VariantSpec] = (),
 ) -> _Picture:
     """Decodes one picture, of a still or of a frame, and makes the recipe's edits; `cascade` then makes each variant.
 
     Both are the only way from a frame to a variant's picture, so that every frame gets what a still gets. `like` is
     another frame of the animation, from which what was measured there is taken; `for_others` is whether another frame
-    will need this one's point of attention.
+    will need this one's point of attention. `beside` leads: the picture is as large as these variants need.
     """
+    given, whole = recipe, source
+    specs = (*beside, *(spec for spec in recipe.variants if spec not in beside))
     source, recipe, before, box = edited(
         source,
-        recipe,
+        recipe.model_copy(update={"variants": specs}),
         max_aspect=limits.max_aspect,
         box=None if like is None else like.box,  # guard: animation-trim-same-all-frames
     )
     is_turned = source.orientation >= 5
     width, height = _turned((source.width, source.height), is_turned)
-    jobs = tuple((spec, place(spec, width, height)) for spec in recipe.variants)
-    placements = [placement for _, placement in jobs]
-    attends = for_others or _asks_for_attention(recipe)
-    if attends:  # the point of a picture hardly depends on what else is made of it
-        placements.append(small_size(width, height))  # guard: attention-least-base-size
-    size = _turned(base_size(placements, width, height), is_turned)
+    jobs = [(spec, place(spec, width, height)) for spec in recipe.variants]
+    leaders = len(beside) or len(jobs)
+    placements = [placement for _, placement in jobs[:leaders]]
+    looked_at = small_size(width, height)
+    # The point of a picture hardly depends on what else is made of it.
+    if for_others or _asks_for_attention(specs[:leaders]):
+        placements.append(looked_at)  # guard: attention-least-base-size
+    upright_size = base_size(placements, width, height)
+    # guard: engine-large-follower-alone
+    fitting = [
+        number
+        for number, job in enumerate(jobs)
+        if number < leaders or _fits(job, upright_size, (width, height), looked_at)
+    ]
+    wanted = [number for number in fitting if specs[number] in given.variants]
+    unfit = tuple(spec for number, spec in enumerate(specs) if number not in fitting)
+    if not wanted:  # the first that needs a larger one has its own
+        alone = _picture(whole, given.model_copy(update={"variants": unfit[:1]}), limits)
+        return replace(alone, unfit=unfit[1:])
+    size = _turned(upright_size, is_turned)
     image, halved_width = _decoded(source, size, is_turned=is_turned)
     base, notice = to_srgb(upright(image, source.orientation), source.icc_profile)
     base = base.copy_memory()
     point = None if like is None else like.point
-    if point is None and attends:
+    if point is None and (for_others or _asks_for_attention(specs[number] for number in fitting)):
         point = attention_of(base)
     attention = None
     if point is not None:
-        jobs = tuple(_attending(job, point, (width, height)) for job in jobs)
+        jobs = [_attending(job, point, (width, height)) for job in jobs]
         attention = before(point)  # guard: attention-point-before-edits
     return _Picture(
         image=base,
-        jobs=jobs,
+        jobs=tuple(jobs[number] for number in fitting),
         halved_width=halved_width,
         notice=notice,
         box=box,
         point=point,
         attention=attention,
+        wanted=frozenset(fitting.index(number) for number in wanted),
+        leaders=leaders,
+        unfit=unfit,
     )
+
+
+def _fits(job: _Job, base: tuple[int, int], whole: tuple[int, int], looked_at: Placement) -> bool:
+    """Whether the whole picture at the size of `base` is large enough for a variant, and for what it looks at."""
+    spec, placement = job
+    sizes = [placement.scaled, *([looked_at.scaled] if spec.gravity == ATTENTION else ())]
+    return all(min(size[side], whole[side]) <= base[side] for size in sizes for side in (0, 1))
 
 
 def _decoded(source: Original, size: tuple[int, int], *, is_turned: bool) -> tuple[pyvips.Image, int | None]:
@@ -557,8 +634,8 @@ def _overlay_pictures(overlay_of: Callable[[str], bytes], limits: Limits, jobs: 
     return pictures
 
 
-def _asks_for_attention(recipe: Recipe) -> bool:
-    return any(spec.gravity == ATTENTION for spec in recipe.variants)
+def _asks_for_attention(specs: Iterable[VariantSpec]) -> bool:
+    return any(spec.gravity == ATTENTION for spec in specs)
 
 
 def _attending(job: _Job, point: FocalPoint, size: tuple[int, int]) -> _Job:

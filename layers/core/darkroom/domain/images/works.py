@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from darkroom.domain.images.image import Variant
+    from darkroom.domain.recipes.recipes import VariantSpec
 
 REMEMBERED_ENDS = 20
 """How many earlier runs, and works, a row describes: their events can be published again, and the request of a work is
@@ -65,6 +66,16 @@ def recipes_to_make(image: Image) -> tuple[Recipe, ...]:
     return together((image.recipe, *image.added))
 
 
+def leading(image: Image, recipe: Recipe) -> tuple[VariantSpec, ...]:
+    """The variants of the image's first recipe, if this is another one with the same edits: what it makes comes of the
+    pictures that those came of. So a variant has the same bytes whether the first recipe has it, or it is added, made
+    again or made on request."""
+    first = image.recipe
+    if first is None or recipe == first:
+        return ()
+    return () if _edits(recipe) != _edits(first) else first.variants  # guard: works-other-edits-follow-nothing
+
+
 def together(recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
     """What recipes make together if a variant of a later one replaces that of the same name: those with the same edits
     as one, none without a variant."""
@@ -76,12 +87,16 @@ def together(recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
         kept.insert(0, recipe.model_copy(update={"variants": own}))
     by_edits: dict[str, Recipe] = {}
     for recipe in kept:
-        edits = recipe.model_copy(update={"variants": ()}).model_dump_json()
+        edits = _edits(recipe)
         same = by_edits.get(edits)
         by_edits[edits] = (
             recipe if same is None else same.model_copy(update={"variants": same.variants + recipe.variants})
         )
     return tuple(recipe for recipe in by_edits.values() if recipe.variants)
+
+
+def _edits(recipe: Recipe) -> str:
+    return recipe.model_copy(update={"variants": ()}).model_dump_json()
 
 
 def names_of_work(image: Image, work: Work) -> list[str]:

@@ -137,14 +137,15 @@ def base_size(placements: Sequence[Placement], width: int, height: int) -> tuple
 
 
 def cascade(
-    picture: pyvips.Image, jobs: Sequence[tuple[VariantSpec, Placement]]
+    picture: pyvips.Image, jobs: Sequence[tuple[VariantSpec, Placement]], *, leaders: int
 ) -> Iterator[tuple[int, pyvips.Image, pyvips.Image]]:
     """Every variant's picture, largest first: its index in `jobs`, the picture, and the whole picture that it comes
     from.
 
     `picture` is the original in memory, in sRGB. The whole picture is at the variant's scale or larger, with alpha
     premultiplied. The variant's own picture is finished: alpha as files store it, cropped or filled. Scaling in steps
-    costs a third of scaling each variant from the original, and no quality metric shows a difference.
+    costs a third of scaling each variant from the original, and no quality metric shows a difference. No variant comes
+    of those behind the first `leaders` jobs, so whatever these are, all others stay as they are.
     """
     base = premultiplied(picture).copy_memory()
     stages = [base]
@@ -159,7 +160,8 @@ def cascade(
         )
         image = scaled(stage, width, height)
         # A stretched picture is no source for the others.
-        if placement.is_whole and spec.fit != "exact" and image is not stage:
+        # guard: engine-followers-change-no-other
+        if index < leaders and placement.is_whole and spec.fit != "exact" and image is not stage:
             stage = image = image.copy_memory()
             stages.append(stage)
         straight = picture if image is base else unpremultiplied(image)

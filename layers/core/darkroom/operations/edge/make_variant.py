@@ -21,6 +21,7 @@ from darkroom.domain.edge.instructions import (
 )
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.images.limits import Limits
+from darkroom.domain.images.works import leading
 from darkroom.domain.kernel.errors import Retryable, TurnedAway
 from darkroom.domain.kernel.tenants import TenantState, Tier
 from darkroom.domain.kernel.visibility import VIEWER_SECONDS, Visibility
@@ -176,7 +177,7 @@ def _pay(ports: MakeVariantPorts, image: Image, recipe: Recipe) -> None:
 
 
 def _developed(ports: MakeVariantPorts, asked: Asked, image: Image, recipe: Recipe) -> MadeVariant:
-    """The variant as a recipe would have made it: by the same engine, with the effort of the image's lane."""
+    """The variant as the image's recipe would have made it: by the same engine, with the effort of the image's lane."""
     try:
         original = whole_original(ports.originals, image.image_id, image.source)
         (rendered,) = develop(
@@ -184,6 +185,7 @@ def _developed(ports: MakeVariantPorts, asked: Asked, image: Image, recipe: Reci
             recipe,
             limits=ports.limits,
             effort=ports.service[image.lane].effort,  # guard: on-request-effort-of-lane
+            beside=leading(image, recipe),  # guard: on-request-beside-recipe
         ).variants
     except OriginalMissing as error:
         raise NotServed from error

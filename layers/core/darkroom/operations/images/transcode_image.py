@@ -15,7 +15,7 @@ from darkroom.domain.images.image import Cause, Image, Source, Variant, run_key
 from darkroom.domain.images.limits import Limits
 from darkroom.domain.images.timeline import AttemptTimeline
 from darkroom.domain.images.transitions import complete, end_change, escalate, give_up, put_back, reject
-from darkroom.domain.images.works import are_of_this_run, output_key, recipes_to_make
+from darkroom.domain.images.works import are_of_this_run, leading, output_key, recipes_to_make
 from darkroom.domain.kernel.errors import (
     ORIGINAL_MISSING,
     OVERLAY_MISSING,
@@ -338,6 +338,7 @@ def _develop_and_put(ports: TranscodeImagePorts, image: Image, marks: AttemptTim
             limits=ports.limits,
             effort=ports.service[image.lane].effort,
             overlay_of=partial(_overlay, ports, image),
+            beside=leading(image, recipe),  # guard: works-made-beside-first-recipe
         ) as picture:
             marks.reach("decoded", ports.clock())
             # guard: worker-put-while-encoding
