@@ -162,15 +162,16 @@ def test_the_point_of_the_first_crop_by_attention_is_told(world: World, image_id
 
 @pytest.mark.guards("works-made-beside-first-recipe", "works-other-edits-follow-nothing")
 def test_added_variants_have_the_bytes_of_the_first_recipe_or_if_it_has_other_edits_of_their_own(world: World) -> None:
-    first = Recipe(variants=(VariantSpec(name="large", width=60), VariantSpec(name="thumb", width=23)))
-    image_id = developed(world, recipe=first.model_dump_json(exclude_defaults=True))
-    added = VariantSpec(name="added", width=23)
+    photo, added = jpeg(640, 480, quality=50), VariantSpec(name="added", width=90)
+    first = Recipe(variants=(VariantSpec(name="large", width=500), VariantSpec(name="between", width=130)))
+    image_id = world.submit(photo, recipe=first.model_dump_json(exclude_defaults=True)).image.image_id
+    world.deliver(world.lanes.sent[-1])
     for edits in ({}, {"rotate": 90}):
         recipe = Recipe(variants=(added,), **edits)
         add(world, image_id, recipe.model_dump_json(exclude_defaults=True))
         same = recipe if edits else Recipe(variants=(*first.variants, added))
         made = work_off(world).variants[-1]
-        assert made.sha256 == sha256(develop(jpeg(), same).variants[-1].body).hexdigest()
+        assert made.sha256 == sha256(develop(photo, same).variants[-1].body).hexdigest()
 
 
 def test_a_redo_makes_all_variants_again_by_the_recipes_that_made_them(world: World, image_id: str) -> None:
