@@ -180,11 +180,12 @@ def test_a_list_of_what_is_allowed_is_checked(text: str) -> None:
 @pytest.mark.guards("on-request-edits-kept", "on-request-beside-recipe")
 def test_what_is_made_has_the_bytes_that_it_has_in_the_images_recipe() -> None:
     regions = ({"x": 0, "y": 0, "width": 0.5, "height": 0.5, "effect": "fill"},)
-    recipe = {"variants": ({"name": "whole", "width": 64},), "regions": regions, "rotate": 90}
+    whole = {"name": "whole", "width": 64}
+    recipe = {"variants": (whole,), "regions": regions, "rotate": 90}
     edge = Edge(recipe=json.dumps(recipe))
     made = edge.ask(edge.key("card.webp"))
     card = {"name": "card", "width": 20, "height": 20, "fit": "cover", "format": "webp"}
-    _, same = develop(jpeg(), Recipe.model_validate({**recipe, "variants": (*recipe["variants"], card)})).variants
+    _, same = develop(jpeg(), Recipe.model_validate({**recipe, "variants": (whole, card)})).variants
     assert (made.body, made.media_type, made.key) == (same.body, "image/webp", edge.key("card.webp")[1:])
     assert edge.ask(edge.key("w_32.png")).media_type == "image/png"
     for name in ("w_33.webp", "w_20-h_20-f_cover.webp", "old.webp", "toString.webp"):
