@@ -561,14 +561,15 @@ def _picture(
     wanted = [number for number in fitting if specs[number] in given.variants]
     unfit = tuple(spec for number, spec in enumerate(specs) if number not in fitting)
     if not wanted:  # the first that needs a larger one has its own
-        alone = _picture(whole, given.model_copy(update={"variants": unfit[:1]}), limits)
+        first = given.model_copy(update={"variants": unfit[:1]})
+        alone = _picture(whole, first, limits, like=like, for_others=for_others)
         return replace(alone, unfit=unfit[1:])
     size = _turned(upright_size, is_turned)
     image, halved_width = _decoded(source, size, is_turned=is_turned)
     base, notice = to_srgb(upright(image, source.orientation), source.icc_profile)
     base = base.copy_memory()
     point = None if like is None else like.point
-    if point is None and (for_others or _asks_for_attention(specs[number] for number in fitting)):
+    if point is None and (for_others or _asks_for_attention(specs[number] for number in wanted)):
         point = attention_of(base)
     attention = None
     if point is not None:
