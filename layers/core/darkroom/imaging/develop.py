@@ -546,18 +546,7 @@ def _picture(
     width, height = _turned((source.width, source.height), is_turned)
     jobs = [(spec, place(spec, width, height)) for spec in recipe.variants]
     leaders = len(beside) or len(jobs)
-    placements = [placement for _, placement in jobs[:leaders]]
-    looked_at = small_size(width, height)
-    # The point of a picture hardly depends on what else is made of it.
-    if for_others or _asks_for_attention(specs[:leaders]):
-        placements.append(looked_at)  # guard: attention-least-base-size
-    upright_size = base_size(placements, width, height)
-    # guard: engine-large-follower-alone
-    fitting = [
-        number
-        for number, job in enumerate(jobs)
-        if number < leaders or _fits(job, upright_size, (width, height), looked_at)
-    ]
+    upright_size, fitting = _sized(jobs, leaders, (width, height), for_others=for_others)
     wanted = [number for number in fitting if specs[number] in given.variants]
     unfit = tuple(spec for number, spec in enumerate(specs) if number not in fitting)
     if not wanted:  # the first that needs a larger one has its own
@@ -589,11 +578,23 @@ def _picture(
     )
 
 
-def _fits(job: _Job, base: tuple[int, int], whole: tuple[int, int], looked_at: Placement) -> bool:
-    """Whether the whole picture at the size of `base` is large enough for a variant, and for what it looks at."""
-    spec, placement = job
-    sizes = [placement.scaled, *([looked_at.scaled] if spec.gravity == ATTENTION else ())]
-    return all(min(size[side], whole[side]) <= base[side] for size in sizes for side in (0, 1))
+def _sized(
+    jobs: Sequence[_Job], leaders: int, whole: tuple[int, int], *, for_others: bool
+) -> tuple[tuple[int, int], list[int]]:
+    """The size of the upright picture that the first `leaders` jobs need, and the numbers of those that it suffices."""
+    placements = [placement for _, placement in jobs[:leaders]]
+    looked_at = small_size(*whole)
+    # The point of a picture hardly depends on what else is made of it.
+    if for_others or _asks_for_attention(spec for spec, _ in jobs[:leaders]):
+        placements.append(looked_at)  # guard: attention-least-base-size
+    size = base_size(placements, *whole)
+
+    def fits(spec: VariantSpec, placement: Placement) -> bool:
+        sizes = [placement.scaled, *([looked_at.scaled] if spec.gravity == ATTENTION else ())]
+        return all(min(needed[side], whole[side]) <= size[side] for needed in sizes for side in (0, 1))
+
+    # guard: engine-large-follower-alone
+    return size, [number for number, job in enumerate(jobs) if number < leaders or fits(*job)]
 
 
 def _decoded(source: Original, size: tuple[int, int], *, is_turned: bool) -> tuple[pyvips.Image, int | None]:
