@@ -104,6 +104,7 @@ class Aws:
     usage_dead_letters_url: str
     usage_table: str
     counted_events_table: str
+    pauses_table: str
     endpoints_table: str
     deliveries_table: str
     webhooks_queue_url: str
@@ -148,6 +149,7 @@ class Aws:
             "UNPUBLISHED_EVENTS_URL": self.unpublished_events_url,
             "USAGE_TABLE": self.usage_table,
             "COUNTED_EVENTS_TABLE": self.counted_events_table,
+            "PAUSES_TABLE": self.pauses_table,
             "ENDPOINTS_TABLE": self.endpoints_table,
             "DELIVERIES_TABLE": self.deliveries_table,
             "DELIVERY_QUEUE_URL": self.delivery_queue_url,
@@ -210,6 +212,7 @@ def aws(ambient: None) -> Iterator[Aws]:
             usage_dead_letters_url=_queue("usage-dead-letters", {}),
             usage_table=_table("UsageTable"),
             counted_events_table=_table("CountedEventsTable"),
+            pauses_table=_table("PausesTable"),
             endpoints_table=_table("EndpointsTable"),
             deliveries_table=_table("DeliveriesTable"),
             webhooks_queue_url=_consumer("webhooks"),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from darkroom.domain.images.image import Image
     from darkroom.domain.kernel.instants import Milliseconds
     from darkroom.domain.kernel.tenants import Tenant
+    from darkroom.domain.pauses.pauses import Pause, Paused
     from darkroom.domain.tenants.api_keys import ApiKey
     from darkroom.ports.kernel import UnreadableRow
     from darkroom_cli.operator.domain.audit import AuditEntry, Recorded
@@ -183,6 +184,22 @@ class TenantRegistry(Tenants, Protocol):
 
     def remove_tenant(self, tenant_id: str) -> None:
         """Removes the tenant's row; one that is not there is no error."""
+
+
+class PauseRegistry(Protocol):
+    """The pauses of lanes and tenants. Every method raises Retryable if the table cannot answer."""
+
+    def all(self) -> Sequence[Pause | UnreadableRow]:
+        """All that are remembered, in any order (consistent reads)."""
+
+    def pause(self, pause: Pause) -> Pause:
+        """Begins the pause, unless one of its subject is in force; returns the one that is in force then."""
+
+    def resume(self, kind: Paused, name: str, resumed_at: Milliseconds) -> Pause | None:
+        """Ends the pause of that lane or tenant, if one is in force; returns the latest that it had, or None."""
+
+    def forget(self, kind: Paused, name: str) -> None:
+        """Removes its pause, in force or not; one that is not there is no error."""
 
 
 class ImageRegistry(Images, Protocol):

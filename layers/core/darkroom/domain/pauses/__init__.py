@@ -1,0 +1,1 @@
+"""What operators have paused."""

@@ -1,0 +1,105 @@
+"""Pauses: the fake and the table, and what a process remembers of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import boto3
+import pytest
+
+from darkroom.aws.pauses.pauses_table import PausesTable, RememberedPauses
+from darkroom.domain.pauses.pauses import KNOWN_SECONDS, REMEMBERED_SECONDS, Pause
+from darkroom_cli.operator.aws.pause_registry import PauseRegistryTable
+from darkroom_cli.operator.ports import PauseRegistry
+from tests.contract.conftest import Aws
+from tests.contract.stores import BOTH, lose_first_answer
+from tests.support.fakes.pauses import FakePauses
+from tests.support.faults import refuse
+
+NOW = 1_795_251_600_000
+FAST = Pause(kind="lane", name="fast", since=NOW, reason="a bad deployment")
+
+
+def registry_of(kind: str, aws: Aws) -> PauseRegistry:
+    return FakePauses() if kind == "fake" else PauseRegistryTable(boto3.client("dynamodb"), aws.pauses_table)
+
+
+@BOTH
+@pytest.mark.guards("pause-twice-is-one", "pause-resumed-once")
+def test_a_pause_begins_once_ends_once_and_may_begin_again(kind: str, aws: Aws) -> None:
+    pauses = registry_of(kind, aws)
+    later = Pause(kind="lane", name="fast", since=NOW + 5, reason="again")
+    assert pauses.resume("lane", "fast", NOW) is None
+    assert pauses.pause(FAST) == pauses.pause(later) == FAST
+    ended = Pause(kind="lane", name="fast", since=NOW, reason=FAST.reason, resumed_at=NOW + 9)
+    assert pauses.resume("lane", "fast", NOW + 9) == pauses.resume("lane", "fast", NOW + 99) == ended
+    assert pauses.all() == [ended]
+    assert pauses.pause(later) == later
+    acme = pauses.pause(Pause(kind="tenant", name="acme", since=NOW))
+    assert sorted(map(str, pauses.all())) == sorted(map(str, (later, acme)))
+    for _ in range(2):
+        pauses.forget("tenant", "acme")
+    assert pauses.all() == [later]
+
+
+@pytest.mark.parametrize("operation", ["pause", "resume"])
+def test_a_change_whose_answer_is_lost_is_recognized(operation: str, aws: Aws) -> None:
+    client = boto3.client("dynamodb")
+    pauses = PauseRegistryTable(client, aws.pauses_table)
+    if operation == "resume":
+        pauses.pause(FAST)
+    lose_first_answer(client, "UpdateItem")
+    if operation == "pause":
+        assert pauses.pause(FAST) == FAST
+    else:
+        ended = pauses.resume("lane", "fast", NOW + 9)
+        assert ended is not None and ended.resumed_at == NOW + 9
+
+
+def test_an_ended_pause_is_forgotten_after_a_week_and_one_in_force_is_not(aws: Aws) -> None:
+    client = boto3.client("dynamodb")
+    pauses = PauseRegistryTable(client, aws.pauses_table)
+    pauses.pause(FAST)
+    pauses.resume("lane", "fast", NOW)
+    (item,) = client.scan(TableName=aws.pauses_table)["Items"]
+    assert item["forget_at"] == {"N": str(NOW // 1000 + REMEMBERED_SECONDS)}
+    pauses.pause(FAST)
+    assert "forget_at" not in client.scan(TableName=aws.pauses_table)["Items"][0]
+
+
+@pytest.mark.guards("pause-all-pages-read", "pause-unreadable-isolated")
+def test_all_pages_are_read_and_an_unreadable_item_hides_no_other(aws: Aws) -> None:
+    client = boto3.client("dynamodb")
+    pauses = PauseRegistryTable(client, aws.pauses_table)
+    for number in range(4):
+        pauses.pause(Pause(kind="tenant", name=f"t{number}", since=NOW))
+    client.put_item(TableName=aws.pauses_table, Item={"subject": {"S": "batch#1"}, "since": {"N": "1"}})
+
+    def short(params: dict[str, Any], **_: Any) -> None:
+        params["Limit"] = 2
+
+    client.meta.events.register("provide-client-params.dynamodb.Scan", short)
+    known = RememberedPauses(pauses, lambda: NOW)()
+    assert sorted(known.by_subject) == [f"tenant#t{number}" for number in range(4)]
+
+
+@pytest.mark.guards("pause-outage-keeps-last", "pause-clock-set-back")
+def test_a_process_asks_again_after_some_seconds_and_goes_by_what_it_knows_while_the_table_is_out(aws: Aws) -> None:
+    client, time = boto3.client("dynamodb"), [NOW]
+    registry, known = PauseRegistryTable(client, aws.pauses_table), boto3.client("dynamodb")
+    pauses = RememberedPauses(PausesTable(known, aws.pauses_table), lambda: time[0])
+    assert pauses().of("fast") is None
+    registry.pause(FAST)
+    assert pauses().of("fast") is None, "it has just asked"
+    time[0] += KNOWN_SECONDS * 1000
+    assert pauses().of("fast") == FAST
+    registry.resume("lane", "fast", NOW + 1)
+    time[0] = NOW - 60_000
+    assert pauses().of("fast") is None, "its clock was set back"
+    registry.pause(FAST)
+    time[0] += KNOWN_SECONDS * 1000
+    assert pauses().of("fast") == FAST
+    refuse(known, "Scan")
+    registry.resume("lane", "fast", NOW + 2)
+    time[0] += KNOWN_SECONDS * 1000
+    assert pauses().of("fast") == FAST, "what it last knew"
