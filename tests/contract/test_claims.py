@@ -36,6 +36,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "not-yet-uploaded": {"status": Status.AWAITING_UPLOAD},
     "being-developed": {"status": Status.PROCESSING, "lease_until": NOW + 1},
     "with-a-dead-letter": {"dead_letter": DeadLetterState.PLACED},
+    "parked": {"parked": True, "waiting_since": None},
 }
 MESSAGES: dict[str, dict[str, Any]] = {
     "its-own": {},
@@ -63,6 +64,7 @@ def row_of(aws: Aws, image_id: str) -> dict[str, Any]:
 @pytest.mark.guards("unseen-claim-first-attempt", case="its-own-tried-before-aws")
 @pytest.mark.guards("unseen-claim-no-earlier-attempts", case="its-own-tried-in-an-earlier-run-aws")
 @pytest.mark.guards("unseen-claim-no-dead-letter", case="its-own-with-a-dead-letter-aws")
+@pytest.mark.guards("unseen-claim-not-parked", case="its-own-parked-aws")
 @BOTH
 @pytest.mark.parametrize("row", ROWS)
 @pytest.mark.parametrize("sent", MESSAGES)

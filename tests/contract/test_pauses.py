@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import boto3
 import pytest
 
 from darkroom.aws.pauses.pauses_table import PausesTable, RememberedPauses
+from darkroom.domain.images.transitions import PARKED_SECONDS, delete, park
 from darkroom.domain.pauses.pauses import KNOWN_SECONDS, REMEMBERED_SECONDS, Pause
+from darkroom.ports.images import Due
 from darkroom_cli.operator.aws.pause_registry import PauseRegistryTable
 from darkroom_cli.operator.ports import PauseRegistry
 from tests.contract.conftest import Aws
-from tests.contract.stores import BOTH, lose_first_answer
+from tests.contract.stores import BOTH, images_of, lose_first_answer
 from tests.support.fakes.pauses import FakePauses
 from tests.support.faults import refuse
+from tests.support.images import pending
 
 NOW = 1_795_251_600_000
 FAST = Pause(kind="lane", name="fast", since=NOW, reason="a bad deployment")
@@ -103,3 +107,17 @@ def test_a_process_asks_again_after_some_seconds_and_goes_by_what_it_knows_while
     registry.resume("lane", "fast", NOW + 2)
     time[0] += KNOWN_SECONDS * 1000
     assert pauses().of("fast") == FAST, "what it last knew"
+
+
+@BOTH
+def test_parked_images_are_found_until_they_end(kind: str, aws: Aws) -> None:
+    images = images_of(kind, aws)
+    parked = park(pending(image_id="1" * 26), now=NOW)
+    expiring = park(pending(image_id="2" * 26, expires_at=NOW + 1), now=NOW)
+    for image in (parked, expiring, pending(image_id="3" * 26)):
+        images.create(image)
+    assert {row.image_id for row in images.parked(NOW + PARKED_SECONDS * 1000)} == {"1" * 26, "2" * 26}
+    assert images.postpone(Due(parked.due_at or 0, parked.image_id), NOW)
+    assert list(images.parked(NOW)) == [replace(parked, due_at=NOW)]
+    images.change(parked, delete(parked, now=NOW))
+    assert [row.image_id for row in images.parked(NOW + PARKED_SECONDS * 1000)] == ["2" * 26]

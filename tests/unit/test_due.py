@@ -8,12 +8,14 @@ from darkroom.domain.images.claim import Expire, GiveUp, NothingToDo
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.images.transitions import due_now
 from darkroom.domain.kernel.lanes import LANES
-from darkroom.domain.sweeping.due import DueAction, LookForUpload, Rescue, Wait, decide_due
+from darkroom.domain.sweeping.due import DueAction, LookForUpload, Park, Rescue, Wait, decide_due
 from tests.support.images import NOW, awaiting, pending, processing
 
 
-def look(image: Image, *, now: int, backlog: int = 0, releasing_until: int = 0) -> DueAction:
-    return decide_due(image, now=now, backlog=backlog, releasing_until=releasing_until, service=LANES)
+def look(image: Image, *, now: int, backlog: int = 0, releasing_until: int = 0, is_paused: bool = False) -> DueAction:
+    return decide_due(
+        image, now=now, backlog=backlog, releasing_until=releasing_until, service=LANES, is_paused=is_paused
+    )
 
 
 def test_a_due_image_is_rescued_at_pauses_that_double_up_to_an_hour() -> None:
@@ -119,3 +121,41 @@ def test_an_upload_that_nobody_wants_any_more_is_not_looked_for() -> None:
     assert isinstance(look(awaiting(due_at=NOW, expires_at=NOW), now=NOW), Expire)
     duty = look(awaiting(due_at=NOW, expires_at=NOW + 5), now=NOW)
     assert isinstance(duty, LookForUpload) and duty.arrived.due_at == NOW + 5
+
+
+LOST = processing(due_at=NOW, lease_until=NOW - 1, not_before=NOW)
+
+
+@pytest.mark.guards("pause-due-image-parked", "pause-parked-never-late")
+@pytest.mark.parametrize(
+    "image",
+    [
+        pending(due_at=NOW),
+        pending(due_at=NOW, status=Status.SCHEDULED, process_at=NOW - 1),
+        LOST,
+        replace(LOST, expires_at=NOW - 1),
+    ],
+)
+def test_an_image_that_is_paused_is_parked_for_an_hour_at_a_time_and_then_sent(image: Image) -> None:
+    parked = look(image, now=NOW, is_paused=True)
+    assert isinstance(parked, Park)
+    assert parked.image == replace(image, parked=True, waiting_since=None, enqueued_at=None, due_at=NOW + 3_600_000)
+    assert look(parked.image, now=NOW + 3_599_999) == NothingToDo(reason="too_early")
+    again = look(parked.image, now=NOW + 3_600_000, is_paused=True)
+    assert isinstance(again, Park) and again.image.due_at == NOW + 7_200_000
+    sent = look(replace(again.image, due_at=NOW + 9), now=NOW + 9, backlog=10**6, releasing_until=NOW + 10**9)
+    assert isinstance(sent, Rescue), "it waits behind nobody"
+    assert (sent.image.parked, sent.image.waiting_since, sent.image.enqueued_at) == (False, NOW + 9, NOW + 9)
+    assert (sent.image.status, sent.image.attempt, sent.image.due_at) == (image.status, image.attempt, NOW + 60_009)
+
+
+def test_a_pause_keeps_nothing_from_ending_and_moves_nothing_that_is_ahead_or_not_here() -> None:
+    for image, action in (
+        (pending(due_at=NOW, expires_at=NOW), Expire),
+        (processing(due_at=NOW, lease_until=NOW - 1, attempt=5), GiveUp),
+        (awaiting(due_at=NOW), LookForUpload),
+        (pending(due_at=NOW, status=Status.SCHEDULED, process_at=NOW + 1), Rescue),
+    ):
+        assert isinstance(look(image, now=NOW, is_paused=True), action)
+    parked = look(pending(due_at=NOW, expires_at=NOW + 5), now=NOW, is_paused=True)
+    assert isinstance(parked, Park) and parked.image.due_at == NOW + 5

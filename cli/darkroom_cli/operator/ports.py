@@ -211,6 +211,10 @@ class ImageRegistry(Images, Protocol):
     def known(self, image_ids: Sequence[str]) -> frozenset[str]:
         """Which of the ids have a row now (a consistent read), whatever it says; at most 100 ids."""
 
+    def parked(self, until: Milliseconds) -> Iterator[Image]:
+        """The rows that are `parked` and due by `until`, read as the caller iterates; perhaps seconds out of date. It
+        reads all rows that are due by then."""
+
     def enlist(self, image_id: str, tenant_id: str) -> None:
         """Lists such an image, unless it was deleted meanwhile. Nothing else of its row is read or written, not even
         `version`: it may be unreadable."""

@@ -31,7 +31,7 @@ def accepted_image(*, now: Milliseconds, **stated: Any) -> Image:
 
 def told_by(tombstone: Image) -> set[str]:
     """The fields beyond TOMBSTONE_FIELDS that are not empty: a tombstone has none."""
-    nothing = (None, "", (), UNKNOWN_SOURCE)
+    nothing = (None, False, "", (), UNKNOWN_SOURCE)
     others = {each.name for each in fields(tombstone)} - TOMBSTONE_FIELDS
     return {name for name in others if getattr(tombstone, name) not in nothing}
 

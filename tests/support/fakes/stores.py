@@ -67,6 +67,9 @@ class FakeImages:
         assert len(image_ids) <= 100
         return frozenset(image_id for image_id in image_ids if image_id in self.rows or image_id in self.unreadable)
 
+    def parked(self, until: Milliseconds) -> Iterator[Image]:
+        yield from [row for row in self.rows.values() if row.parked and row.due_at is not None and row.due_at <= until]
+
     def create(self, image: Image) -> Image:
         if image.image_id in self.unreadable:
             raise self._unreadable(image.image_id)

@@ -82,6 +82,7 @@ def to_item(image: Image) -> Item:
         # Most images have none: not a byte for it.
         "tags": image.tags or None,
         "visibilities": image.visibilities or None,
+        "parked": image.parked or None,
     }
     return to_attributes(plain)
 
@@ -482,13 +483,15 @@ def _unseen_claim(message: Message, new: Mapping[str, Any], *, now: Milliseconds
         "attribute_not_exists(#not_before)",
         # guard: unseen-claim-no-dead-letter
         "attribute_not_exists(#dead_letter)",
+        # guard: unseen-claim-not-parked
+        "attribute_not_exists(#parked)",
         # guard: unseen-claim-process-at
         "(attribute_not_exists(#process_at) OR #process_at <= :now)",
         # guard: unseen-claim-not-expired
         "(attribute_not_exists(#expires_at) OR #expires_at > :now)",
     ]
     fixed = {"one": 1, "none": 0, "now": now, "scheduled": "scheduled", "pending": "pending"}
-    names = {"version", "dead_letter", "process_at", "expires_at", *new, *given}
+    names = {"version", "dead_letter", "parked", "process_at", "expires_at", *new, *given}
     values = to_attributes({**new, **given, **fixed})
     return {
         "UpdateExpression": f"SET {', '.join(sets)}",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from darkroom.domain.images.image import Attempt, DeadLetterState, Image, Status, has_expired, lease_lapsed
-from darkroom.domain.images.transitions import expire, give_up, transition
+from darkroom.domain.images.transitions import expire, give_up, transition, unpark
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.message import Message
 from darkroom.domain.kernel.retry import MAX_ATTEMPTS
@@ -120,7 +120,7 @@ def claim(image: Image, message: Message, lease: Lease) -> Claim | GiveUp | Expi
         return NothingToDo(reason="backing_off")  # guard: claim-backoff-respected
     return Claim(
         image=transition(
-            image,
+            unpark(image, now=now),
             Status.PROCESSING,
             **lease.fields(image.attempt + 1),
             attempts=(*image.attempts, lease.attempt(image.run, image.attempt + 1))[-REMEMBERED_ATTEMPTS:],
@@ -132,6 +132,6 @@ def claim_unseen(image: Image, message: Message, lease: Lease) -> Image | None:
     """The row after a claim that was written without having read it, as `Images.claim_unseen` does; None if the row
     has to be read first, because it does not await the very first attempt at it."""
     is_untouched = image.attempt == 0 and not image.attempts and image.run == message.run
-    is_untouched = is_untouched and image.not_before is None and image.dead_letter is None
+    is_untouched = is_untouched and image.not_before is None and image.dead_letter is None and not image.parked
     decision = claim(image, message, lease)
     return decision.image if is_untouched and isinstance(decision, Claim) else None

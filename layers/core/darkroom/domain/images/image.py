@@ -195,7 +195,8 @@ class Image:
     with its bytes, and `earlier_ends` says how the runs before this one ended, the latest ones. `due_at` is when
     the sweeper must look again: a terminal image has one only while its dead letter or the removal of its objects
     is owed. `waiting_since` is what an unfinished image's service level counts from, and `enqueued_at` when its
-    latest message reached the lane, None if it could not be sent. `not_before` is when the next attempt may begin,
+    latest message reached the lane, None if it could not be sent. While it is `parked`, because its lane or tenant is
+    paused, nobody waits for it, and it has no message. `not_before` is when the next attempt may begin,
     whichever message asks for it: after a failed attempt, when its backoff is over; during an attempt, when its
     lease and the backoff are over. `claimed_by` names the one delivery that holds the lease; `attempts` describes
     the latest ones. `preset` is None if the client sent its own recipe. `notify` is the only endpoint that hears of its
@@ -244,6 +245,7 @@ class Image:
     waiting_since: Milliseconds | None = None
     enqueued_at: Milliseconds | None = None
     rescues: int = 0
+    parked: bool = False
     lease_until: Milliseconds | None = None
     not_before: Milliseconds | None = None
     claimed_by: str | None = None

@@ -48,6 +48,10 @@ LEFTOVERS_SECONDS = 600
 runs, plus clocks that are minutes apart."""
 
 
+PARKED_SECONDS = 3600
+"""How long after it was parked the sweeper looks at an image whether it is to go on; who resumes it does not wait so
+long."""
+
 TRANSITIONS: dict[Status, frozenset[Status]] = {
     # The upload arrived (now or for later), was deleted, was refused, or never came.
     Status.AWAITING_UPLOAD: frozenset(
@@ -105,6 +109,7 @@ _ENDED: dict[str, Any] = {
     "not_before": None,  # guard: claim-end-clears-backoff
     "claimed_by": None,
     "url": None,  # guard: fetch-url-forgotten-at-end
+    "parked": False,
 }
 """What a row no longer has when a run of it has ended."""
 
@@ -151,6 +156,7 @@ def next_run(image: Image, *, now: Milliseconds, **changes: Any) -> Image:
         waiting_since=now,
         enqueued_at=now,
         rescues=0,
+        parked=False,
         due_at=LANES[image.lane].first_look_at(now),
         **changes,
     )
@@ -281,6 +287,7 @@ def reschedule(
         schedule=image.schedule + 1,  # guard: delay-move-outdates-messages
         process_at=begins_at,
         expires_at=expires_at,
+        parked=False,
         waiting_since=begins_at,
         enqueued_at=begins_at,
         due_at=before_expiry(LANES[image.lane].first_look_at(begins_at), expires_at),
@@ -479,6 +486,25 @@ def _leftovers_of(image: Image) -> Leftovers | None:
     if image.status is not Status.DONE or image.run != 1 or image.visibilities:
         return None
     return Leftovers(version_ids=(image.source.version_id,), keys=tuple(variant.key for variant in image.variants))
+
+
+def park(image: Image, *, now: Milliseconds) -> Image:
+    """The unfinished image that nobody has begun and nobody may begin: without a message, and without a wait that
+    counts."""
+    look_at = now + PARKED_SECONDS * 1000
+    return replace(
+        image,
+        parked=True,
+        waiting_since=None,  # guard: pause-parked-never-late
+        enqueued_at=None,
+        rescues=0,
+        due_at=look_at if image.status is Status.PROCESSING else before_expiry(look_at, image.expires_at),
+    )
+
+
+def unpark(image: Image, *, now: Milliseconds) -> Image:
+    """The image that may be begun again, as if it had been accepted now; whoever writes it sends its message."""
+    return replace(image, parked=False, waiting_since=now, rescues=0) if image.parked else image
 
 
 def due_now(image: Image, *, now: Milliseconds) -> Image:

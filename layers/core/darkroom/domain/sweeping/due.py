@@ -25,6 +25,8 @@ from darkroom.domain.images.transitions import (
     expire_upload,
     give_up,
     give_up_fetch,
+    park,
+    unpark,
 )
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import FETCH_DRAIN_FLOOR_PER_SECOND, Lane
@@ -74,6 +76,13 @@ class Wait:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Park:
+    """Its lane or tenant is paused: `image` is the row, parked."""
+
+    image: Image
+
+
+@dataclass(frozen=True, kw_only=True)
 class PlaceDeadLetter:
     """The sweeper must make sure of its dead letter: `image` is the row with the next look postponed."""
 
@@ -107,7 +116,9 @@ class Refetch:
     image: Image
 
 
-type DueAction = Rescue | Wait | PlaceDeadLetter | Remove | LookForUpload | Refetch | GiveUp | Expire | NothingToDo
+type DueAction = (
+    Rescue | Wait | Park | PlaceDeadLetter | Remove | LookForUpload | Refetch | GiveUp | Expire | NothingToDo
+)
 
 
 def decide_due(
@@ -118,10 +129,12 @@ def decide_due(
     releasing_until: Milliseconds,
     service: Mapping[str, Lane],
     fetches: bool = True,
+    is_paused: bool = False,
 ) -> DueAction:
     """Decides what a due row needs. `backlog` is the number of messages that wait in its lane, or in the fetch queue if
     it is being fetched; `releasing_until` is when the lane's reservations for releases end, and `service` is each
-    lane's deployed configuration. Where nothing `fetches` any more, what is to be fetched ends.
+    lane's deployed configuration. Where nothing `fetches` any more, what is to be fetched ends; what `is_paused`, by
+    its lane or its tenant, is not begun.
 
     Each rescue doubles the pause until the next look, from a minute to an hour: a rescue is a duplicate at worst, and
     duplicates stay rare. Sweeps do not count as attempts.
@@ -153,6 +166,13 @@ def decide_due(
         return Rescue(image=later)
     if image.attempt >= MAX_ATTEMPTS:
         return GiveUp(image=give_up(image, now=now))  # guard: sweeper-exhausted-given-up
+    if is_paused:  # guard: pause-due-image-parked
+        return Park(image=park(image, now=now))
+    return _begin(unpark(image, now=now), now, backlog, releasing_until, service[image.lane])
+
+
+def _begin(image: Image, now: Milliseconds, backlog: int, releasing_until: Milliseconds, lane: Lane) -> Rescue | Wait:
+    """What a due image needs that a worker may begin, or begin again."""
     if image.not_before is not None and image.not_before > now:  # guard: due-no-message-in-backoff
         # A message that came earlier could not begin anything.
         return Wait(image=replace(image, due_at=_no_later(image.not_before, image)))
@@ -163,7 +183,7 @@ def decide_due(
         return Wait(image=replace(image, due_at=_no_later(look_at, image)))
     if (
         image.status is not Status.PROCESSING  # guard: sweeper-backlog-wait
-        and (wait := _wait_explained(image, now, backlog, service[image.lane].drain_floor_per_second)) is not None
+        and (wait := _wait_explained(image, now, backlog, lane.drain_floor_per_second)) is not None
     ):
         return wait
     pushed_out = _pushed_out(image, now)
