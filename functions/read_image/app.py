@@ -71,7 +71,7 @@ def get_images() -> Response:
         report_unreadable(page.unreadable)
     return page_response(
         page,
-        ports.estimator.seconds_until_done,
+        ports.estimator.outlook,
         thumb_url_of=ports.outputs.url_of if query.with_thumbs else None,
         if_none_match=app.current_event.headers.get("if-none-match"),
         now=ports.clock(),
@@ -104,7 +104,7 @@ def _answer(image_id: str, *, with_source: bool) -> Response:
         with_source=with_source,
         if_none_match=if_none_match,
         now=ports.clock(),
-        estimated_seconds=ports.estimator.seconds_until_done(image),
+        outlook=ports.estimator.outlook(image),
         edge=lambda: edge_urls(ports, image),
     )
 

@@ -46,6 +46,7 @@ def emit_metrics(measures: Measures) -> None:
     emit_unless_zero("AttemptsFailing", MetricUnit.Percent, max(measures.failing_percent.values(), default=0))
     emit_unless_zero("DeadLetters", MetricUnit.Count, sum(measures.dead.values()))
     emit_unless_zero("FetchesUntaken", MetricUnit.Count, measures.untaken_fetches)
+    emit_unless_zero("PausedSeconds", MetricUnit.Seconds, measures.paused_seconds)
     report_unmeasured(measures.problems)
 
 

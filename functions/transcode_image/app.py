@@ -46,25 +46,27 @@ LAST_WORDS_SECONDS = 1.0
 
 
 def settle(record: Record, lambda_context: LambdaContext, *, received_at: Milliseconds) -> None:
-    began, is_settled = ports.clock(), False
+    began, is_settled, is_paused = ports.clock(), False, False
     marks = AttemptTimeline(instants={"enqueued": record.sent_at, "received": received_at})
     try:
         with lines_about(message_id=record.message_id, receive_count=record.receive_count):
-            develop(record, lambda_context, marks)
+            is_paused = develop(record, lambda_context, marks) == "paused"
         is_settled = True
     finally:
-        if (lane := _lane_of(record)) is not None:
+        # What is only put aside says nothing of how fast the lane works.
+        if (lane := _lane_of(record)) is not None and not is_paused:  # guard: pause-parking-is-no-work
             counter.count(lane, is_settled=is_settled, busy_milliseconds=ports.clock() - began)
 
 
-def develop(record: Record, lambda_context: LambdaContext, marks: AttemptTimeline) -> None:
+def develop(record: Record, lambda_context: LambdaContext, marks: AttemptTimeline) -> str | None:
+    """Returns why the delivery is settled, if its message was processed."""
     try:
         remaining_milliseconds = lambda_context.get_remaining_time_in_millis()
         with within(remaining_milliseconds / 1000 - LAST_WORDS_SECONDS):
             mistrust = check_message(worker.checking, _lane_of(record) or record.queue, record)
             if mistrust is not None:  # guard: signatures-lane-worker
                 report_rejected(mistrust)
-                return
+                return None
             message = read_message(record.body)
             logger.append_keys(
                 image_id=message.image_id, tenant_id=message.tenant_id, lane=message.lane, run=message.run
@@ -96,6 +98,7 @@ def develop(record: Record, lambda_context: LambdaContext, marks: AttemptTimelin
     _count(outcome)
     if outcome.returns_in_seconds is not None:
         _come_back(record, outcome.returns_in_seconds, outcome.cause)
+    return outcome.reason if isinstance(outcome, Finished) else None
 
 
 def _report(outcome: Outcome, marks: AttemptTimeline) -> None:
@@ -154,6 +157,8 @@ def _count(outcome: Outcome) -> None:
         case TryAgain(image=image):
             outcomes.count(image.lane, failed_attempt(image.image_id), ports.clock())
         case Finished(image=image, reason=reason, cause=cause, waiting_since=since) if image is not None:
+            if since is not None:  # guard: pause-worker-counts-from-resume
+                since = ports.pauses().counted_since(since, image.lane, image.tenant_id)
             end = end_of(image, waiting_since=since, lane=ports.service[image.lane])
             outcomes.count(image.lane, _attempt_of(image, reason, cause) + end, ports.clock())
             if since is not None and image.dead_letter is not None:

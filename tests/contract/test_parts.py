@@ -27,7 +27,7 @@ from tests.contract.operated import OperatedStack, operated_stack
 from tests.support.fakes.pictures import jpeg
 from tests.support.template import functions_of_the_core
 
-OF_PARTS = ("ENDPOINTS_TABLE", "USAGE_TABLE", "FETCH_QUEUE_URL")
+OF_PARTS = ("ENDPOINTS_TABLE", "USAGE_TABLE", "FETCH_QUEUE_URL", "PAUSES_TABLE")
 NOTIFY = endpoint_id_from(1, bytes(10))
 
 
@@ -35,7 +35,7 @@ NOTIFY = endpoint_id_from(1, bytes(10))
 def core(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Aws:
     """AWS, whose environment names nothing of an optional part."""
     left = {name: value for name, value in aws.environment.items() if name not in OF_PARTS} | {
-        "PARTS": "webhooks=false,usage=false,imports=false,page=false"
+        "PARTS": "webhooks=false,usage=false,imports=false,page=false,bulk=false"
     }
     monkeypatch.setattr(type(aws), "environment", property(lambda _: left))
     # Nothing but this loads a module by its name; tests/unit/test_core_alone.py sees to what is imported.
@@ -233,7 +233,7 @@ def test_nothing_is_said_of_a_stack_that_is_being_changed(aws: Aws) -> None:
 def test_a_purge_trusts_no_remembered_answer_about_what_is_deployed(aws: Aws) -> None:
     given = {"Usage": "false"}
     stack = stack_of(aws, given)
-    assert stack.parts == stack.parts_by_now() == {"webhooks", "imports", "page"}
+    assert stack.parts == stack.parts_by_now() == {"webhooks", "imports", "page", "bulk"}
     given["Usage"] = "true"
     assert "usage" in stack.parts_by_now()
     assert "usage" not in stack.parts, "what lists and observes asks once"

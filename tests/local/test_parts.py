@@ -18,7 +18,7 @@ from tests.support.fakes.pictures import jpeg
 
 pytestmark = pytest.mark.promise("parts")
 
-PARTS = ("Webhooks", "Usage", "Imports", "Page")
+PARTS = ("Webhooks", "Usage", "Imports", "Page", "Bulk")
 STATE = ("AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SQS::Queue", "AWS::SNS::Topic", "AWS::SecretsManager::Secret")
 PHOTO = jpeg(640, 480)
 

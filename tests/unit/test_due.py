@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from darkroom.domain.images.claim import Expire, GiveUp, NothingToDo
+from darkroom.domain.images.claim import Expire, GiveUp, NothingToDo, Park
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.images.transitions import due_now
 from darkroom.domain.kernel.lanes import LANES
-from darkroom.domain.sweeping.due import DueAction, LookForUpload, Park, Rescue, Wait, decide_due
+from darkroom.domain.sweeping.due import DueAction, LookForUpload, Rescue, Wait, decide_due
 from tests.support.images import NOW, awaiting, pending, processing
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.images.estimates import Backlog, estimated_seconds
+from darkroom.domain.images.estimates import Backlog, Outlook, estimated_seconds
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.images.load_shedding import LOOK_SECONDS, Ramp, Work
 from darkroom.operations.images.estimate import Estimator
@@ -50,8 +50,8 @@ class House:
             service=lanes_deployed_with(slow=10),
         )
 
-    def says(self, image: Image | None = None) -> int | None:
-        return self.estimator.seconds_until_done(replace(pending(), lane="slow") if image is None else image)
+    def says(self, image: Image | None = None) -> Outlook:
+        return self.estimator.outlook(replace(pending(), lane="slow") if image is None else image)
 
 
 @pytest.mark.guards("load-shedding-begun-workers")

@@ -21,6 +21,7 @@ VARIANTS = {
     "without usage": {"Usage": "false"},
     "without imports": {"Imports": "false"},
     "without page": {"Page": "false"},
+    "without bulk": {"Bulk": "false"},
     "core": CORE,
 }
 STATELESS = (
@@ -83,6 +84,7 @@ def test_the_core_alone_has_14_functions_and_routes_of_its_own() -> None:
         ("ENDPOINTS_TABLE", "without webhooks", {"SubmitImageFunction", "BeginUploadFunction"}),
         ("USAGE_TABLE", "without usage", {"SubmitImageFunction", "BeginUploadFunction", "ReadImageFunction"}),
         ("FETCH_QUEUE_URL", "without imports", {"SubmitImageFunction"}),
+        ("PAUSES_TABLE", "without bulk", {"TranscodeImageFunction", "SweepDueImagesFunction", "ReadImageFunction"}),
     ],
 )
 def test_the_core_is_told_of_a_part_only_where_it_is(variable: str, variant: str, names: set[str]) -> None:

@@ -78,6 +78,7 @@ ADAPTERS = {
     "made": ("made_variants", "MadeVariantsBucket"),
     "leases": ("variant_leases", "VariantLeasesTable"),
     "signing_secret": ("secrets", "StoredSecret"),
+    "known_pauses": ("pauses_table", "PausesTable"),
 }
 """The adapter of each port, which has one name from the handlers to the operations."""
 
@@ -130,6 +131,7 @@ RESOURCES = {
     "made": {f"arn:${{AWS::Partition}}:s3:::${{OutputsBucketName}}/public/{'?' * 26}/t*/*"},
     "leases": {f"{TABLE}${{TokenBucketsTableName}}"},
     "signing_secret": {"${VariantKey.Id}"},
+    "known_pauses": {"${PausesTable.Arn}"},
 }
 
 RESOURCES_OF_THE_CORE = {
@@ -147,6 +149,7 @@ ACTIONS = {
     "delete_item": "dynamodb:DeleteItem",
     "update_item": "dynamodb:UpdateItem",
     "query": "dynamodb:Query",
+    "scan": "dynamodb:Scan",
     "put_object": "s3:PutObject",
     "generate_presigned_post": "s3:PutObject",
     "get_object": "s3:GetObject",
@@ -272,6 +275,8 @@ def port_calls(path: Path, name: str, seen: set[tuple[Path, str]]) -> Iterator[t
             yield port, node.attr
         elif isinstance(node, ast.Attribute) and node.attr == "change_visibility":
             yield "lanes", node.attr
+        elif isinstance(node, ast.Attribute) and node.attr == "pauses":
+            yield "known_pauses", "all"
         elif isinstance(node, ast.Attribute) and node.attr == "is_suspended":
             yield "tenants", "tenant"
         elif isinstance(node, ast.Attribute) and node.attr == "has_recipient":

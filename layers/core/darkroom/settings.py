@@ -210,6 +210,12 @@ class ConcurrencySettings(Settings):
         return lanes_with(self.concurrency)
 
 
+class PauseSettings(Settings):
+    """The table of what is paused; a stack without bulk has none."""
+
+    pauses_table: str = ""
+
+
 class MessageKeySettings(Settings):
     """The secret with the key that messages are signed with, by its ARN."""
 
@@ -289,7 +295,7 @@ class AuthorizeRequestSettings(MessageKeySettings):
     tenants_table: str
 
 
-class LoadSheddingSettings(LaneSettings, ConcurrencySettings):
+class LoadSheddingSettings(LaneSettings, ConcurrencySettings, PauseSettings):
     """What decides whether work is accepted."""
 
     token_buckets_table: str
@@ -353,7 +359,13 @@ class AcceptUploadSettings(QueueSettings, InputSettings, DeadLetterSettings):
 
 
 class TranscodeImageSettings(
-    LaneSettings, MessageKeySettings, ConcurrencySettings, LimitSettings, DeadLetterSettings, EdgeQueueSettings
+    LaneSettings,
+    MessageKeySettings,
+    ConcurrencySettings,
+    PauseSettings,
+    LimitSettings,
+    DeadLetterSettings,
+    EdgeQueueSettings,
 ):
     """What `transcode_image` needs; `visibility_seconds` is the lanes' visibility timeout."""
 
@@ -365,7 +377,7 @@ class TranscodeImageSettings(
     visibility_seconds: int = setting(whole_number(1))
 
 
-class ReadImageSettings(LaneSettings, ConcurrencySettings, EdgeSettings):
+class ReadImageSettings(LaneSettings, ConcurrencySettings, PauseSettings, EdgeSettings):
     """What `read_image` needs. A stack without usage has no `usage_table`; `parts` are those that openapi.json
     describes. `edge_signer` is the function that signs URLs of the edge, by its ARN."""
 
@@ -378,7 +390,7 @@ class ReadImageSettings(LaneSettings, ConcurrencySettings, EdgeSettings):
     token_buckets_table: str
 
 
-class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, DeadLetterSettings, EdgeQueueSettings):
+class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, PauseSettings, DeadLetterSettings, EdgeQueueSettings):
     """What `sweep_due_images` needs; of a deleted image it blanks what lies in `deliveries_table`."""
 
     images_table: str

@@ -44,6 +44,7 @@ from tests.support.fakes.at_once import one_after_another
 from tests.support.fakes.audit import audited_action_of, trail_of
 from tests.support.fakes.events import FakeUsage
 from tests.support.fakes.load_shedding import FakeDepths, FakeOutcomes, FakeThroughput
+from tests.support.fakes.pauses import FakePauses
 from tests.support.fakes.secrets import FakeSecret
 from tests.support.fakes.stores import (
     FakeDeadLetters,
@@ -118,6 +119,7 @@ class World(_Stores):
     outcome_counts: Any = field(default_factory=FakeOutcomes)
     sums: Any = field(default_factory=FakeUsage)
     upload_token_uses: Any = field(default_factory=FakeUploadTokenUses)
+    pauses: Any = field(default_factory=FakePauses)
     stale_edge: Any = field(default_factory=FakeEdge)
     url_signer: Any = None
     edge: EdgeUrls = NO_EDGE
@@ -134,11 +136,19 @@ class World(_Stores):
 
     def __post_init__(self) -> None:
         self.load_shedder = LoadShedder(
-            depths=self.depths, throughput=self.throughput, clock=self.clock, service=self.service
+            depths=self.depths,
+            throughput=self.throughput,
+            clock=self.clock,
+            service=self.service,
+            pauses=self.pauses,
         )
         self.quotas = QuotaKeeper(sums=self.sums, clock=self.clock)
         self.estimator = Estimator(
-            depths=self.depths, throughput=self.throughput, clock=self.clock, service=self.service
+            depths=self.depths,
+            throughput=self.throughput,
+            clock=self.clock,
+            service=self.service,
+            pauses=self.pauses,
         )
 
     @property

@@ -97,7 +97,7 @@ def listed(
     page = list_images(world.ports(ListImagesPorts), ListQuery(limit=limit), tenant_id="default")
     response = page_response(
         page,
-        world.estimator.seconds_until_done,
+        world.estimator.outlook,
         thumb_url_of=world.outputs.url_of if with_thumbs else None,
         if_none_match=if_none_match,
         now=now or world.clock(),
@@ -192,6 +192,6 @@ def test_an_image_and_a_page_tell_how_long_one_that_waits_will_take(world: World
         with_source=False,
         if_none_match=None,
         now=world.clock(),
-        estimated_seconds=22,
+        outlook=22,
     )
     assert json.loads(response.body or "")["estimated_seconds"] == 22

@@ -73,6 +73,13 @@ class Expire:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Park:
+    """Its lane or tenant is paused: `image` is the row, parked."""
+
+    image: Image
+
+
+@dataclass(frozen=True, kw_only=True)
 class TooEarly:
     """A delivery before the image's time, because clocks differ or somebody sent it by hand: its message must come back
     at that time."""
@@ -87,7 +94,10 @@ class Redriven:
     image: Image
 
 
-def claim(image: Image, message: Message, lease: Lease) -> Claim | GiveUp | Expire | Redriven | TooEarly | NothingToDo:
+type Decision = Claim | GiveUp | Expire | Redriven | TooEarly | NothingToDo
+
+
+def claim(image: Image, message: Message, lease: Lease) -> Decision:
     """Decides what a delivery of `message` may do with the current row.
 
     A claim is allowed from `scheduled` and `pending` once `process_at` has come, unless `expires_at` has too, and from

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
+from typing import Literal
 
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.images.load_shedding import Ramp
@@ -11,6 +12,10 @@ from darkroom.domain.kernel.instants import Milliseconds
 
 ENOUGH_IMAGES = 3
 """The fewest images that an estimate's rate is derived from: a rough estimate is better than none."""
+
+type Outlook = int | Literal["paused"] | None
+"""In about how many seconds an image that waits for a worker will be done; None if it does not wait, or nothing is
+known; `paused` if nothing of its lane or tenant is begun."""
 
 
 @dataclass(frozen=True, kw_only=True)

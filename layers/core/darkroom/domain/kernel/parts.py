@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-type Part = Literal["webhooks", "usage", "imports", "page"]
+type Part = Literal["webhooks", "usage", "imports", "page", "bulk"]
 
 PARTS: tuple[Part, ...] = get_args(Part.__value__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from darkroom.domain.images.claim import Expire, GiveUp, NothingToDo
+from darkroom.domain.images.claim import Expire, GiveUp, NothingToDo, Park
 from darkroom.domain.images.image import (
     UNKNOWN_SOURCE,
     DeadLetterState,
@@ -71,13 +71,6 @@ class Rescue:
 @dataclass(frozen=True, kw_only=True)
 class Wait:
     """Its message waits behind others: `image` is the row with the next look postponed."""
-
-    image: Image
-
-
-@dataclass(frozen=True, kw_only=True)
-class Park:
-    """Its lane or tenant is paused: `image` is the row, parked."""
 
     image: Image
 

@@ -1,13 +1,14 @@
-"""The documents that the API answers with: what a client sees of an image, always with all keys."""
+"""The documents that the API answers with: what a client sees of an image, always with all keys but `paused`."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from pydantic import Field
 
+from darkroom.domain.images.estimates import Outlook
 from darkroom.domain.images.image import UNKNOWN_SOURCE, Failure, Image, Status, Variant, WorkKind
 from darkroom.domain.images.listing import LISTED_STATUSES, thumb_of
 from darkroom.domain.images.pictures import NO_EDGE, EdgeUrls, picture_of, urls_of
@@ -161,6 +162,13 @@ class _ImageFacts(TypedDict):
             "know it. null if it does not wait, or too little was developed in the last minutes to tell.",
         ),
     ]
+    paused: Annotated[
+        NotRequired[Literal[True]],
+        Field(
+            description="Whether an operator has paused the work on it, as answers to GET know it: it waits as it is, "
+            "and goes on after that. Absent otherwise."
+        ),
+    ]
     progress: ProgressDocument
     placeholder: PlaceholderDocument | None
     visibility: Annotated[str, Field(json_schema_extra={"enum": list(Visibility)})]
@@ -187,7 +195,7 @@ _VARIANTS = Field(
 
 
 class StatusDocument(_ImageFacts):
-    """An image in its current state: always with all keys, perhaps with more in later versions."""
+    """An image in its current state: always with all keys but `paused`, perhaps with more in later versions."""
 
     variants: Annotated[list[VariantDocument], _VARIANTS]
 
@@ -265,14 +273,14 @@ class PageDocument(TypedDict):
 def status_document(
     image: Image,
     url_of: Callable[[Variant], str],
-    estimated_seconds: int | None = None,
+    outlook: Outlook = None,
     *,
     edge: EdgeUrls = NO_EDGE,
 ) -> StatusDocument:
     """Returns the document of `image`; `url_of` gives the address of a finished variant that has none at the edge."""
     total = len(image.variants) if image.works else 0 if image.recipe is None else len(image.recipe.made_names)
     urls = urls_of(image, edge)
-    return {
+    document: StatusDocument = {
         "id": image.image_id,
         "status": image.outcome.value,
         "lane": image.lane,
@@ -284,7 +292,7 @@ def status_document(
         "process_at": rfc3339(image.process_at),
         "expires_at": rfc3339(image.expires_at),
         "completed_at": rfc3339(image.completed_at),
-        "estimated_seconds": estimated_seconds,
+        "estimated_seconds": None if outlook == "paused" else outlook,
         "progress": {"done": total if image.outcome is Status.DONE else 0, "total": total},
         "variants": [
             {
@@ -314,6 +322,9 @@ def status_document(
         "work": _work_document(image),
         "links": {"self": image_path(image.image_id), "status": status_path(image.image_id)},
     }
+    if outlook == "paused":
+        document["paused"] = True
+    return document
 
 
 def _picture_document(image: Image, edge: EdgeUrls) -> PictureDocument | None:
@@ -353,7 +364,7 @@ def _work_document(image: Image) -> WorkDocument | None:
 
 def listed_document(
     image: Image,
-    estimated_seconds: int | None = None,
+    outlook: Outlook = None,
     *,
     thumb_url_of: Callable[[Variant], str] | None = None,
     edge: EdgeUrls = NO_EDGE,
@@ -362,9 +373,7 @@ def listed_document(
     each takes half a millisecond to sign: with `thumb_url_of` there is one per image."""
     thumb = None if thumb_url_of is None else thumb_of(image)
     return {
-        **status_document(
-            image, lambda variant: variant_path(image.image_id, variant.name), estimated_seconds, edge=edge
-        ),
+        **status_document(image, lambda variant: variant_path(image.image_id, variant.name), outlook, edge=edge),
         "thumb": None
         if thumb is None or thumb_url_of is None
         else {
@@ -379,14 +388,14 @@ def listed_document(
 def image_document(
     image: Image,
     url_of: Callable[[Variant], str],
-    estimated_seconds: int | None = None,
+    outlook: Outlook = None,
     *,
     edge: EdgeUrls = NO_EDGE,
 ) -> ImageDocument:
     """Returns the same with the facts of the original."""
     source = image.source
     return {
-        **status_document(image, url_of, estimated_seconds, edge=edge),
+        **status_document(image, url_of, outlook, edge=edge),
         "source": None
         if source == UNKNOWN_SOURCE  # guard: status-unfetched-source
         else {

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 
+from darkroom.domain.images.estimates import Outlook
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.instants import Milliseconds
 
@@ -13,16 +14,16 @@ ENTITY_TAG_WINDOW_SECONDS = 300
 """A presigned URL lives 15 minutes; an entity tag lives five at most, so that a 304 never vouches for a dead URL."""
 
 
-def entity_tag(image: Image, now: Milliseconds, estimated_seconds: int | None = None) -> str:
+def entity_tag(image: Image, now: Milliseconds, outlook: Outlook = None) -> str:
     """A weak validator (RFC 9110, section 8.8.1): it changes with the row's version, with the estimate of when the
-    image will be done, and every five minutes."""
-    estimate = "" if estimated_seconds is None else f"-{estimated_seconds}"
-    return f'W/"{image.version}-{_window(now)}{estimate}"'
+    image will be done and with a pause, and every five minutes."""
+    prospect = "" if outlook is None else f"-{outlook}"
+    return f'W/"{image.version}-{_window(now)}{prospect}"'
 
 
-def page_tag(entries: Sequence[tuple[Image, int | None]], following: str | None, now: Milliseconds) -> str:
-    """The same of a page of images, each with its estimate, and of the cursor of the page that follows."""
-    states = [[image.image_id, image.version, estimate] for image, estimate in entries]
+def page_tag(entries: Sequence[tuple[Image, Outlook]], following: str | None, now: Milliseconds) -> str:
+    """The same of a page of images, each with its outlook, and of the cursor of the page that follows."""
+    states = [[image.image_id, image.version, outlook] for image, outlook in entries]
     digest = hashlib.sha256(json.dumps([states, following]).encode()).hexdigest()  # guard: list-tag-covers-next-page
     return f'W/"{digest[:16]}-{_window(now)}"'  # guard: list-tag-time-window
 

@@ -22,6 +22,7 @@ from darkroom.http.kernel.router import Response
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from darkroom.domain.images.estimates import Outlook
     from darkroom.domain.images.image import Image, Variant
     from darkroom.domain.kernel.instants import Milliseconds
     from darkroom.operations.images.list_images import ImagePage
@@ -44,21 +45,21 @@ def image_response(
     with_source: bool,
     if_none_match: str | None,
     now: Milliseconds,
-    estimated_seconds: int | None = None,
+    outlook: Outlook = None,
     edge: Callable[[], EdgeUrls] = lambda: NO_EDGE,
 ) -> Response:
     """The image in its current state, with the facts of its original if `with_source`; without a document if the
     client's copy is current, and then nothing is signed, by `edge` neither."""
-    headers = _revalidated(entity_tag(image, now, estimated_seconds), retry_after_seconds(image, now))
+    headers = _revalidated(entity_tag(image, now, outlook), retry_after_seconds(image, now))
     if matches_entity_tag(if_none_match, headers["ETag"]):
         return Response(status_code=HTTPStatus.NOT_MODIFIED.value, headers=dict(headers))
     document_of = image_document if with_source else status_document
-    return json_response(HTTPStatus.OK, document_of(image, url_of, estimated_seconds, edge=edge()), headers)
+    return json_response(HTTPStatus.OK, document_of(image, url_of, outlook, edge=edge()), headers)
 
 
 def page_response(
     page: ImagePage,
-    estimate_of: Callable[[Image], int | None],
+    outlook_of: Callable[[Image], Outlook],
     *,
     thumb_url_of: Callable[[Variant], str] | None,
     if_none_match: str | None,
@@ -67,13 +68,13 @@ def page_response(
 ) -> Response:
     """A page of the list, whose images have a `thumb` with `thumb_url_of`; without a document if the client's copy is
     current, and then nothing is signed."""
-    entries = [(image, estimate_of(image)) for image in page.images]
+    entries = [(image, outlook_of(image)) for image in page.images]
     following = None if page.next is None else cursor_text(page.next)
     pauses = [again for image in page.images if (again := retry_after_seconds(image, now)) is not None]
     headers = _revalidated(page_tag(entries, following, now), min(pauses, default=None))
     if matches_entity_tag(if_none_match, headers["ETag"]):
         return Response(status_code=HTTPStatus.NOT_MODIFIED.value, headers=dict(headers))
-    images = [listed_document(image, estimate, thumb_url_of=thumb_url_of, edge=edge) for image, estimate in entries]
+    images = [listed_document(image, outlook, thumb_url_of=thumb_url_of, edge=edge) for image, outlook in entries]
     return json_response(HTTPStatus.OK, {"images": images, "next": following}, headers)
 
 

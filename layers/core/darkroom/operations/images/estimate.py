@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from darkroom.bookkeeping import bookkeeping
-from darkroom.domain.images.estimates import ENOUGH_IMAGES, Backlog, estimated_seconds, waits_for_a_worker
+from darkroom.domain.images.estimates import ENOUGH_IMAGES, Backlog, Outlook, estimated_seconds, waits_for_a_worker
 from darkroom.domain.images.image import Image
 from darkroom.domain.images.load_shedding import LOOK_SECONDS, measured_drain, ramp_of
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import Lane
 from darkroom.ports.images import Depths, Throughput
 from darkroom.ports.kernel import Clock
+from darkroom.ports.pauses import KnownPauses, nothing_paused
 
 
 @dataclass(kw_only=True)
@@ -24,10 +25,14 @@ class Estimator:
     throughput: Throughput
     clock: Clock
     service: Mapping[str, Lane]
+    pauses: KnownPauses = nothing_paused
     _looks: dict[str, tuple[Milliseconds, Backlog | None]] = field(default_factory=dict)
 
-    def seconds_until_done(self, image: Image) -> int | None:
-        """In about how many seconds the image will be done; None if it waits for no worker, or nothing is known."""
+    def outlook(self, image: Image) -> Outlook:
+        """In about how many seconds the image will be done, or that it is paused; None if it waits for no worker, or
+        nothing is known."""
+        if not image.status.is_terminal and self.pauses().of(image.lane, image.tenant_id) is not None:
+            return "paused"
         if not waits_for_a_worker(image) or image.lane not in self.service:  # guard: estimate-unknown-lane
             return None
         now = self.clock()

@@ -22,6 +22,7 @@ from darkroom.domain.kernel.lanes import Lane
 from darkroom.domain.kernel.tenants import Tier
 from darkroom.ports.images import Depths, QueueDepth, Throughput
 from darkroom.ports.kernel import Clock
+from darkroom.ports.pauses import KnownPauses, nothing_paused
 
 
 @dataclass(kw_only=True)
@@ -54,12 +55,14 @@ class LoadShedder:
     throughput: Throughput
     clock: Clock
     service: Mapping[str, Lane]
+    pauses: KnownPauses = nothing_paused
     _views: dict[str, _View] = field(default_factory=dict)
     _drains: dict[str, tuple[Milliseconds, float]] = field(default_factory=dict)
 
     def require_capacity(self, lane_name: str, tier: Tier, *, process_at: Milliseconds | None = None) -> None:
         """Accepts an image into the lane. Raises TurnedAway (`overloaded`) if the lane has too much work for the
-        image's tier; not for one that begins (`process_at`) only after the present backlog is finished."""
+        image's tier; not for one that begins (`process_at`) only after the present backlog is finished, and not while
+        the lane is paused: who is accepted then knows that nothing is begun."""
         now, lane = self.clock(), self.service[lane_name]
         view = self._view(lane, now)
         if view.depth is not None:
@@ -71,7 +74,8 @@ class LoadShedder:
                 drain=view.drain,
                 begins_in_seconds=0.0 if process_at is None else (process_at - now) / 1000,
             )
-            if isinstance(decision, Shed):
+            # guard: pause-backlog-turns-nobody-away
+            if isinstance(decision, Shed) and self.pauses().of(lane_name) is None:
                 raise TurnedAway(
                     "overloaded",
                     "There is more work than can be finished in time. Send the same request again after "

@@ -10,11 +10,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from darkroom.bookkeeping import bookkeeping
-from darkroom.domain.images.claim import Claim, Expire, GiveUp, Lease, NothingToDo, Redriven, TooEarly, claim
+from darkroom.domain.images.claim import (
+    Claim,
+    Decision,
+    Expire,
+    GiveUp,
+    Lease,
+    NothingToDo,
+    Park,
+    Redriven,
+    TooEarly,
+    claim,
+)
 from darkroom.domain.images.image import Cause, Image, Source, Variant, run_key
 from darkroom.domain.images.limits import Limits
 from darkroom.domain.images.timeline import AttemptTimeline
-from darkroom.domain.images.transitions import complete, end_change, escalate, give_up, put_back, reject
+from darkroom.domain.images.transitions import complete, end_change, escalate, give_up, park, put_back, reject
 from darkroom.domain.images.works import are_of_this_run, leading, output_key, recipes_to_make
 from darkroom.domain.kernel.errors import (
     ORIGINAL_MISSING,
@@ -35,6 +46,7 @@ from darkroom.operations.images.move_variants import MoveVariantsPorts, move_var
 from darkroom.operations.images.whole_original import whole_original
 from darkroom.ports.images import IdempotencyStore, IdempotencyUnavailable, OriginalMissing, Originals
 from darkroom.ports.kernel import Clock, Fenced, Jitter
+from darkroom.ports.pauses import KnownPauses, nothing_paused
 
 if TYPE_CHECKING:
     from darkroom.domain.recipes.recipes import FocalPoint
@@ -77,6 +89,7 @@ class TranscodeImagePorts(MoveVariantsPorts):
     limits: Limits
     service: Mapping[str, Lane]
     visibility_seconds: int
+    pauses: KnownPauses = nothing_paused
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,23 +251,31 @@ def _claim(ports: TranscodeImagePorts, delivery: ReceivedMessage, *, unit_random
             due_at=now + (ports.visibility_seconds + REDELIVERY_MARGIN_SECONDS) * 1000,
         )
 
+    message = delivery.message
+    is_paused = ports.pauses().of(message.lane, message.tenant_id) is not None
     try:
-        image = ports.images.claim_unseen(delivery.message, lease_for(1))
+        if is_paused:  # guard: pause-nothing-begun
+            before = ports.images.get(message.image_id)
+        else:
+            image = ports.images.claim_unseen(message, lease_for(1))
+            delivery.on_row(image)
+            return Claim(image=image)
     except Fenced as seen:
         before = seen.current
-    else:
-        delivery.on_row(image)
-        return Claim(image=image)
     if before is None:
         return Finished(image=None, reason="gone")
     delivery.on_row(before)
-    decision = claim(before, delivery.message, lease_for(before.attempt + 1))
+    decision: Decision | Park = claim(before, message, lease_for(before.attempt + 1))
+    if is_paused and isinstance(decision, Claim):
+        decision = Park(image=park(before, now=now))
     match decision:
         case NothingToDo(reason=reason):
             return Finished(image=before, reason=reason)
         case TooEarly(process_at=process_at):
             return _early(before, delivery, delay_seconds=seconds_until(process_at, now))
-        case GiveUp(image=after) | Expire(image=after) | Redriven(image=after) | Claim(image=after):
+        case Park() if before.parked:
+            return Finished(image=before, reason="paused")
+        case GiveUp(image=after) | Expire(image=after) | Redriven(image=after) | Park(image=after) | Claim(image=after):
             try:
                 # guard: fence-on-claim
                 written = ports.images.change(before, after, fence=("status", "run", "attempt", "schedule"))
@@ -264,8 +285,8 @@ def _claim(ports: TranscodeImagePorts, delivery: ReceivedMessage, *, unit_random
                 return Claim(image=written)
             # A dead letter that comes back to its lane is not lost when it is acknowledged: the sweeper places it
             # again.
-            reasons = {GiveUp: "gave_up", Expire: "expired", Redriven: "terminal"}
-            ended_since = None if isinstance(decision, Redriven) else before.waiting_since
+            reasons = {GiveUp: "gave_up", Expire: "expired", Redriven: "terminal", Park: "paused"}
+            ended_since = None if isinstance(decision, Redriven | Park) else before.waiting_since
             return Finished(image=written, reason=reasons[type(decision)], waiting_since=ended_since)
 
 

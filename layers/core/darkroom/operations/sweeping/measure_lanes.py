@@ -22,6 +22,7 @@ from darkroom.for_each import for_each
 from darkroom.ports.dead_letters import DeadLetters
 from darkroom.ports.images import FetchQueue, Images, OutcomeCounts
 from darkroom.ports.kernel import AtOnce, Clock
+from darkroom.ports.pauses import KnownPauses, nothing_paused
 
 THREADS = 16
 """How much is measured at the same time: a sweep with nothing to do waits for these calls and for little else."""
@@ -38,14 +39,16 @@ class MeasureLanesPorts:
     clock: Clock
     at_once: AtOnce
     service: Mapping[str, Lane]
+    pauses: KnownPauses = nothing_paused
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measures:
-    """By lane: how long its oldest unfinished image has waited (0 if none waits), the share of its attempts that failed
-    lately, in percent, and how fast its error budget burns. By queue: how many dead letters of images there are.
-    `untaken_fetches` is how many messages wait in the fetch queue while no worker has one, which lasts for
-    seconds unless nothing takes them. `problems` has an error for everything that could not be measured."""
+    """By lane: how long its oldest unfinished image has waited (0 if none waits, or it is paused), the share of its
+    attempts that failed lately, in percent, and how fast its error budget burns. By queue: how many dead letters of
+    images there are. `untaken_fetches` is how many messages wait in the fetch queue while no worker has one, which
+    lasts for seconds unless nothing takes them, and `paused_seconds` is the age of the oldest pause. `problems` has an
+    error for everything that could not be measured."""
 
     oldest_seconds: dict[str, float] = field(default_factory=dict)
     failing_percent: dict[str, float] = field(default_factory=dict)
@@ -53,6 +56,7 @@ class Measures:
     slow_burn: dict[str, float] = field(default_factory=dict)
     dead: dict[str, int] = field(default_factory=dict)
     untaken_fetches: int = 0
+    paused_seconds: float = 0.0
     problems: dict[str, Exception] = field(default_factory=dict)
 
 
@@ -60,11 +64,14 @@ def measure_lanes(ports: MeasureLanesPorts) -> Measures:
     """Measures everything that can be measured now. It never raises: what cannot be is a problem of that lane or queue
     alone."""
     problems: dict[str, Exception] = {}
-    now = ports.clock()
+    now, pauses = ports.clock(), ports.pauses()
 
     def oldest_seconds(lane: str, shard: str) -> float:
+        if pauses.of(lane) is not None:  # guard: pause-lane-never-late
+            return 0.0
         since = ports.images.oldest_waiting(lane, shard)
-        return 0.0 if since is None else max(0.0, (now - since) / 1000)
+        # guard: pause-resumed-lane-not-late
+        return 0.0 if since is None else max(0.0, (now - pauses.counted_since(since, lane)) / 1000)
 
     def untaken() -> int:
         depth = ports.fetch_queue.depth()
@@ -101,6 +108,7 @@ def measure_lanes(ports: MeasureLanesPorts) -> Measures:
             name: values[0] if len(values) == 1 else max(values) for name, values in values_by_name.items() if values
         }
 
+    oldest = pauses.oldest()
     outcomes: Mapping[str, Mapping[int, Outcomes]] = of("the outcomes", ports.service)
     return Measures(
         oldest_seconds=of("the oldest image", ports.service),
@@ -109,5 +117,6 @@ def measure_lanes(ports: MeasureLanesPorts) -> Measures:
         slow_burn={lane: burn(minutes, SLOW_MINUTES, now) for lane, minutes in outcomes.items()},
         dead=of("the dead letters", ports.dead_letters.queues),
         untaken_fetches=sum(of("what waits", ("the fetch queue",)).values()),
+        paused_seconds=0.0 if oldest is None else max(0.0, (now - oldest.since) / 1000),
         problems=problems,
     )

@@ -12,7 +12,7 @@ from itertools import batched, chain, zip_longest
 
 from darkroom.bookkeeping import bookkeeping, report_failure
 from darkroom.domain.dead_letters.dead_letter import explanation_of, without_texts
-from darkroom.domain.images.claim import Expire, GiveUp, NothingToDo
+from darkroom.domain.images.claim import Expire, GiveUp, NothingToDo, Park
 from darkroom.domain.images.image import DUE_PARTITIONS, DeadLetterState, DutyKind, Image, Status, message_for
 from darkroom.domain.images.service_level import GIVEN_UP, NO_OUTCOMES, Outcomes, end_of
 from darkroom.domain.images.works import is_failed_change
@@ -20,6 +20,7 @@ from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import FETCH, LANE_DELAY_SECONDS, Lane
 from darkroom.domain.kernel.message import UnreadableMessage, read_message
+from darkroom.domain.pauses.pauses import Pauses
 from darkroom.domain.sweeping.due import (
     DueAction,
     LookForUpload,
@@ -38,6 +39,7 @@ from darkroom.operations.sweeping.remove_leftovers import RemovalPorts, remove_l
 from darkroom.ports.dead_letters import DeadLetter, DeadLetters, Taken
 from darkroom.ports.images import Due, FetchQueue
 from darkroom.ports.kernel import Fenced, UnreadableRow
+from darkroom.ports.pauses import KnownPauses, nothing_paused
 from darkroom.ports.schedules import Reservations
 from darkroom.ports.sweeping import Cleanup
 from darkroom.ports.uploads import UploadQueue
@@ -86,8 +88,8 @@ before all others, so that a few hundred of them would keep a shard's sweeps fro
 
 @dataclass(kw_only=True)
 class Sweep:
-    """What one sweep did, by outcome: `rescued`, `waiting`, `gave_up`, `dead_letter_placed`, `removed`, `unsent`,
-    `unreadable`, or the reason why there was nothing to do.
+    """What one sweep did, by outcome: `rescued`, `waiting`, `paused`, `gave_up`, `dead_letter_placed`, `removed`,
+    `unsent`, `unreadable`, or the reason why there was nothing to do.
 
     `unreadable` are the rows that were met and left as they are; `errors` holds unexpected errors by image id, and
     `unlisted`, by partition, why the due index could not be listed. `complete` is False if time ran out; `late_seconds`
@@ -117,6 +119,7 @@ class SweepDueImagesPorts(EnqueueInTimePorts, RemovalPorts):
     service: Mapping[str, Lane]
     cleanups: Sequence[Cleanup] = ()
     fetches: bool = True
+    pauses: KnownPauses = nothing_paused
 
 
 def sweep_due_images(ports: SweepDueImagesPorts, *, out_of_time: Callable[[], bool]) -> Sweep:
@@ -125,9 +128,9 @@ def sweep_due_images(ports: SweepDueImagesPorts, *, out_of_time: Callable[[], bo
     An image that a queue or the table cannot serve now stays due. One that is unreadable or hits a bug is looked at
     again later and does not stop the others; neither does a partition that cannot be listed.
     """
-    total = Sweep()
+    total, pauses = Sweep(), ports.pauses()
     # guard: sweep-kinds-independent
-    for sweep in ports.at_once([_Round(ports, kind, out_of_time).sweep for kind in DutyKind]):
+    for sweep in ports.at_once([_Round(ports, kind, pauses, out_of_time).sweep for kind in DutyKind]):
         total.outcomes += sweep.outcomes
         for lane, ended in sweep.ended.items():
             total.ended[lane] = total.ended.get(lane, NO_OUTCOMES) + ended
@@ -157,8 +160,11 @@ type _Letters = tuple[Taken, Mapping[tuple[str, int], list[DeadLetter]]]
 class _Round:
     """One sweep of one kind, which asks each queue at most once for its backlog and for its dead letters."""
 
-    def __init__(self, ports: SweepDueImagesPorts, kind: DutyKind, out_of_time: Callable[[], bool]) -> None:
+    def __init__(
+        self, ports: SweepDueImagesPorts, kind: DutyKind, pauses: Pauses, out_of_time: Callable[[], bool]
+    ) -> None:
         self._ports = ports
+        self._pauses = pauses
         self._kind = kind
         self._out_of_time = out_of_time
         self._sweep = Sweep()
@@ -328,6 +334,7 @@ class _Round:
             releasing_until=self._releasing_until(image.lane) if is_scheduled else 0,
             service=self._ports.service,
             fetches=self._ports.fetches,
+            is_paused=self._pauses.of(image.lane, image.tenant_id) is not None,
         )
         if isinstance(duty, PlaceDeadLetter):
             self._dead_letters_in(image.lane)  # here, so that no two threads take them
@@ -340,9 +347,9 @@ class _Round:
             case GiveUp(image=after) | Expire(image=after):
                 self._count(before, images.change(before, after, fence=DUE_FENCE))
                 return "gave_up" if isinstance(duty, GiveUp) else "expired"
-            case Wait(image=after):
+            case Wait(image=after) | Park(image=after):
                 images.change(before, after, fence=DUE_FENCE)
-                return "waiting"
+                return "waiting" if isinstance(duty, Wait) else "paused"
             case Rescue(image=after):
                 # Postponed before it is sent. What cannot be sent is due at once, because a queue's outage is no reason
                 # to look less often afterwards.
@@ -423,7 +430,10 @@ class _Round:
         if before.status is Status.FETCHING and ended.status is Status.FAILED:  # its service level has not begun
             end = GIVEN_UP
         else:
-            end = end_of(ended, waiting_since=before.waiting_since, lane=self._ports.service[ended.lane])
+            since = before.waiting_since
+            if since is not None:  # guard: pause-sweeper-counts-from-resume
+                since = self._pauses.counted_since(since, ended.lane, ended.tenant_id)
+            end = end_of(ended, waiting_since=since, lane=self._ports.service[ended.lane])
         self._ends.append((ended.lane, end))
 
     def _look_for_upload(self, before: Image, *, arrived: Image, expired: Image) -> str:

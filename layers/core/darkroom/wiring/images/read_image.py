@@ -17,6 +17,7 @@ from darkroom.operations.images.read_image import ReadImagePorts
 from darkroom.operations.tenants.take_token import TakeTokenPorts
 from darkroom.settings import ReadImageSettings
 from darkroom.wiring.kernel.parts import UsageForCore, load_part
+from darkroom.wiring.kernel.pauses import known_pauses_of
 from darkroom.wiring.kernel.rate_limit import rate_limit_of
 from darkroom.wiring.kernel.runtime import clock
 
@@ -47,6 +48,7 @@ def wire() -> Readings:
             throughput=ThroughputTable(clients.impatient(dynamodb), settings.throughput_table),
             clock=clock,
             service=settings.service,
+            pauses=known_pauses_of(settings, dynamodb),
         ),
         clock=clock,
         edge=EdgeUrls(base=settings.edge_url),

@@ -20,6 +20,7 @@ from darkroom.operations.images.worker_counts import CountOutcomesPorts, ReportT
 from darkroom.operations.kernel.check_message import CheckPorts
 from darkroom.settings import TranscodeImageSettings
 from darkroom.wiring.kernel.message_keys import checking_of, message_keys_of
+from darkroom.wiring.kernel.pauses import known_pauses_of
 from darkroom.wiring.kernel.runtime import clock, kept_threads
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def wire() -> tuple[TranscodeImagePorts, LaneWorker]:
         limits=settings.limits,
         service=settings.service,
         visibility_seconds=settings.visibility_seconds,
+        pauses=known_pauses_of(settings, dynamodb),
     )
     impatient = clients.impatient(dynamodb)
     throughput = ThroughputTable(impatient, settings.throughput_table)

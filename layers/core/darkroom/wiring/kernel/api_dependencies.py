@@ -17,6 +17,7 @@ from darkroom.operations.tenants.take_token import TakeTokenPorts
 from darkroom.ports.images import Outputs
 from darkroom.settings import LoadSheddingSettings, QuotaSettings
 from darkroom.wiring.kernel.parts import UsageForCore, load_part
+from darkroom.wiring.kernel.pauses import known_pauses_of
 from darkroom.wiring.kernel.rate_limit import rate_limit_of
 from darkroom.wiring.kernel.runtime import clock
 
@@ -70,6 +71,7 @@ def load_shedder_of(settings: LoadSheddingSettings, dynamodb: DynamoDBClient, sq
         throughput=ThroughputTable(clients.impatient(dynamodb), settings.throughput_table),
         clock=clock,
         service=settings.service,
+        pauses=known_pauses_of(settings, dynamodb),
     )
 
 

@@ -17,6 +17,7 @@ from darkroom.operations.sweeping.sweep_due_images import SweepDueImagesPorts
 from darkroom.settings import SweepDueImagesSettings
 from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
 from darkroom.wiring.kernel.parts import WebhooksForCore, load_part
+from darkroom.wiring.kernel.pauses import known_pauses_of
 from darkroom.wiring.kernel.runtime import at_once, clock
 
 
@@ -50,6 +51,7 @@ def wire() -> tuple[SweepDueImagesPorts, MeasureLanesPorts, CountOutcomesPorts]:
         cleanups=(blank_deliveries,),
         stale_edge=EdgeQueue(sqs, settings.edge_queue_url) if settings.edge_queue_url else None,
         fetches=settings.imports == "true",
+        pauses=known_pauses_of(settings, dynamodb),
     )
     outcome_counts = OutcomesTable(clients.impatient(dynamodb), settings.throughput_table)
     measuring = MeasureLanesPorts(
@@ -60,5 +62,6 @@ def wire() -> tuple[SweepDueImagesPorts, MeasureLanesPorts, CountOutcomesPorts]:
         clock=clock,
         at_once=at_once,
         service=settings.service,
+        pauses=ports.pauses,
     )
     return ports, measuring, CountOutcomesPorts(outcome_counts=outcome_counts, clock=clock)
