@@ -12,9 +12,13 @@ from darkroom.aws.pauses.pauses_table import PausesTable, RememberedPauses
 from darkroom.domain.images.transitions import PARKED_SECONDS, delete, park
 from darkroom.domain.pauses.pauses import KNOWN_SECONDS, REMEMBERED_SECONDS, Pause
 from darkroom.ports.images import Due
+from darkroom.ports.pauses import nothing_paused
+from darkroom.settings import PauseSettings
+from darkroom.wiring.kernel.pauses import known_pauses_of
 from darkroom_cli.operator.aws.pause_registry import PauseRegistryTable
 from darkroom_cli.operator.ports import PauseRegistry
 from tests.contract.conftest import Aws
+from tests.contract.functions import Functions, call, document
 from tests.contract.stores import BOTH, images_of, lose_first_answer
 from tests.support.fakes.pauses import FakePauses
 from tests.support.faults import refuse
@@ -121,3 +125,44 @@ def test_parked_images_are_found_until_they_end(kind: str, aws: Aws) -> None:
     assert list(images.parked(NOW)) == [replace(parked, due_at=NOW)]
     images.change(parked, delete(parked, now=NOW))
     assert [row.image_id for row in images.parked(NOW + PARKED_SECONDS * 1000)] == ["2" * 26]
+
+
+@pytest.mark.guards("bulk-off-nothing-paused")
+def test_a_stack_without_bulk_asks_for_no_pauses(aws: Aws) -> None:
+    assert known_pauses_of(PauseSettings(), boto3.client("dynamodb")) is nothing_paused
+
+
+@pytest.mark.guards("pause-parking-is-no-work")
+def test_the_functions_park_what_is_paused_and_say_so(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    functions, pauses = Functions(aws, monkeypatch), PauseRegistryTable(boto3.client("dynamodb"), aws.pauses_table)
+    image_id = document(functions.post())["id"]
+    before = functions.get(f"/images/{image_id}/status")
+    assert "paused" not in document(before)
+    pauses.pause(Pause(kind="lane", name="slow", since=1))
+    functions = Functions(aws, monkeypatch)  # which remember nothing
+    etag = before["headers"]["ETag"]
+    for path in (f"/images/{image_id}/status", f"/images/{image_id}"):
+        shown = document(functions.get(path, if_none_match=etag))
+        assert (shown["status"], shown["paused"], shown["estimated_seconds"]) == ("pending", True, None)
+    assert document(functions.get("/images"))["images"][0]["paused"] is True
+    assert functions.work() == {"batchItemFailures": []}
+    assert functions.row(image_id).parked
+    assert functions.transcode_image.counter.work == {}
+    capsys.readouterr()
+    call(functions.sweep_due_images, {})
+    assert '"PausedSeconds"' in capsys.readouterr().out
+
+
+@pytest.mark.guards("pause-worker-counts-from-resume")
+def test_the_worker_counts_an_image_from_the_end_of_the_pause(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    functions, pauses = Functions(aws, monkeypatch), PauseRegistryTable(boto3.client("dynamodb"), aws.pauses_table)
+    row = functions.row(document(functions.post())["id"])
+    long_ago = (row.waiting_since or 0) - 3_600_000
+    functions.table.change(row, replace(row, waiting_since=long_ago))
+    pauses.pause(Pause(kind="tenant", name=row.tenant_id, since=long_ago))
+    pauses.resume("tenant", row.tenant_id, row.created_at)
+    functions.work()
+    (counted,) = functions.transcode_image.outcomes.counts.values()
+    assert (counted.ended, counted.late) == (1, 0)

@@ -53,7 +53,7 @@ RETRY_AFTER_WHILE_UNFINISHED = Header(
 )
 ENTITY_TAG = Header(
     "ETag",
-    Annotated[str, Field(pattern='^W/"[0-9]+-[0-9]+(-[0-9]+)?"$')],
+    Annotated[str, Field(pattern='^W/"[0-9]+-[0-9]+(-([0-9]+|paused))?"$')],
     "For If-None-Match. It changes with the image, and every five minutes so that no URL in a cached copy expires.",
     'W/"3-5984172"',
 )

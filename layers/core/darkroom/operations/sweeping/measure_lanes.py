@@ -70,8 +70,9 @@ def measure_lanes(ports: MeasureLanesPorts) -> Measures:
         if pauses.of(lane) is not None:  # guard: pause-lane-never-late
             return 0.0
         since = ports.images.oldest_waiting(lane, shard)
-        # guard: pause-resumed-lane-not-late
-        return 0.0 if since is None else max(0.0, (now - pauses.counted_since(since, lane)) / 1000)
+        if since is not None:  # guard: pause-resumed-lane-not-late
+            since = pauses.counted_since(since, lane)
+        return 0.0 if since is None else max(0.0, (now - since) / 1000)
 
     def untaken() -> int:
         depth = ports.fetch_queue.depth()
