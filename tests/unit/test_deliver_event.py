@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -39,10 +40,15 @@ from darkroom.domain.webhooks.endpoint import (
     Endpoint,
     EndpointState,
     InFlight,
+    disable,
     in_flight,
+    pause,
+    resume,
+    scout_of,
 )
 from darkroom.domain.webhooks.endpoint_ids import place_of
 from darkroom.domain.webhooks.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
+from darkroom.operations.webhooks.change_endpoint import change_endpoint
 from darkroom.operations.webhooks.manage_webhooks import (
     Change,
     change_webhook,
@@ -659,6 +665,48 @@ def test_nothing_is_sent_to_a_disabled_endpoint_and_nothing_is_lost(world: Webho
     world.run_for(10 * 60)
     assert len(world.receiver.requests) == 40
     assert {row.status for row in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+
+
+@pytest.mark.guards("webhook-paused-endpoint-refused", "webhook-sweep-paused-unsent", "webhook-resume-looks-again")
+def test_nothing_is_sent_to_a_paused_endpoint_and_all_of_it_goes_on_after_that(
+    world: WebhooksWorld, endpoint: Endpoint
+) -> None:
+    world.send(event(1))
+    change_endpoint(world.endpoints, world.endpoint(endpoint), lambda row: pause(row, now=world.now))
+    assert pause(world.endpoint(endpoint), now=world.now + 1) == world.endpoint(endpoint), "once"
+    assert world.send(*(event(number) for number in range(2, 40))) == []
+    assert world.deliver(message_for(world.rows(endpoint)[-1])).outcome == "paused", "a message that was under way"
+    world.run_for(HOUR)
+    world.now = world.endpoint(endpoint).due_at or 0
+    assert world.sweep().outcomes == Counter(paused=1)
+    assert len(world.receiver.requests) == 1
+    change_endpoint(world.endpoints, world.endpoint(endpoint), lambda row: resume(row, now=world.now))
+    assert resume(world.endpoint(endpoint), now=world.now + 1) == world.endpoint(endpoint), "once"
+    world.run_for(10 * 60)
+    assert len(world.receiver.requests) == 39
+    assert {row.status for row in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+
+
+@pytest.mark.guards("webhook-pause-not-failing")
+def test_the_time_of_a_pause_disables_no_endpoint(world: WebhooksWorld, endpoint: Endpoint) -> None:
+    world.receiver.behaves = fails
+    world.send(event(1), event(2), event(3))
+    change_endpoint(world.endpoints, world.endpoint(endpoint), lambda row: pause(row, now=world.now))
+    world.run_for(DISABLE_SECONDS)
+    change_endpoint(world.endpoints, world.endpoint(endpoint), lambda row: resume(row, now=world.now))
+    world.run_for(2 * HOUR)
+    row = world.endpoint(endpoint)
+    assert (row.is_enabled, row.warned_at) == (True, None)
+    world.run_for(DISABLE_SECONDS + WARN_SECONDS)
+    assert not world.endpoint(endpoint).is_enabled
+
+
+def test_a_paused_endpoint_that_is_disabled_stays_so_and_holds_up_no_other_at_its_host(world: WebhooksWorld) -> None:
+    resting, other, last = (world.endpoint(each) for each in unreached(world))
+    assert scout_of((other, last, resting)) == resting
+    assert scout_of((other, last, pause(resting, now=world.now))) is None
+    disabled = disable(pause(other, now=world.now), DisabledBy.CLIENT, now=world.now)
+    assert (resume(disabled, now=world.now).due_at, disabled.due_at) == (None, None)
 
 
 @pytest.mark.guards("webhook-recovery-new-round")

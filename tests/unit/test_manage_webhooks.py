@@ -63,6 +63,7 @@ def test_a_webhook_is_made_and_its_secret_is_shown_once(api: Api) -> None:
         "enabled": True,
         "disabled_by": None,
         "disabled_at": None,
+        "paused_at": None,
         "failing_since": None,
         "warned_at": None,
         "last_success_at": None,

@@ -152,7 +152,8 @@ class Endpoint:
     how much may be sent to it. At `crowded_at` a delivery had to wait for its turn: since then each that ends calls the
     next. `quick` are its points for being quick; since `widened_at` its deliveries use runways. At `due_at` the sweeper
     looks at it; at `woken_at` something was written that a look at that time may not have seen. `warned_version` and
-    `disabled_version` are the versions that brought `warned_at` and `disabled_at`: events are named by them.
+    `disabled_version` are the versions that brought `warned_at` and `disabled_at`: events are named by them. Since
+    `paused_at` an operator has paused it: its deliveries wait, and it does not fail meanwhile.
     """
 
     tenant_id: str
@@ -167,6 +168,7 @@ class Endpoint:
     disabled_by: DisabledBy | None = None
     disabled_at: Milliseconds | None = None
     disabled_version: int | None = None
+    paused_at: Milliseconds | None = None
     secrets: tuple[SigningSecret, ...] = (SigningSecret(generation=1),)
     failures: int = 0
     unreached: int = 0
@@ -189,8 +191,13 @@ class Endpoint:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether anything may be sent to it."""
+        """Whether its owner has it, and it works well enough, to be sent anything."""
         return self.state is EndpointState.ENABLED
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything may be sent to it now."""
+        return self.is_enabled and self.paused_at is None
 
     @property
     def host(self) -> str:
@@ -212,7 +219,7 @@ class Endpoint:
     def is_wide(self) -> bool:
         """Whether it does so well that runways are open besides. An older version may have made it rest or fail without
         knowing of them, so its other fields decide as well."""
-        is_well = self.is_enabled and self.failing_since is None and self.limit == MAX_FLIGHTS
+        is_well = self.is_open and self.failing_since is None and self.limit == MAX_FLIGHTS
         # guard: webhook-runway-healthy-row-only
         return self.widened_at is not None and self.quick >= QUICK_TO_WIDEN and is_well
 
@@ -288,6 +295,26 @@ def disable(endpoint: Endpoint, by: DisabledBy, *, now: Milliseconds) -> Endpoin
     )
 
 
+def pause(endpoint: Endpoint, *, now: Milliseconds) -> Endpoint:
+    """The row, paused by an operator; one that is paused already is left as it is."""
+    if endpoint.paused_at is not None:
+        return endpoint
+    return replace(endpoint, paused_at=now, due_at=endpoint.due_at and now + QUIET_SECONDS * SECOND)
+
+
+def resume(endpoint: Endpoint, *, now: Milliseconds) -> Endpoint:
+    """The row, no longer paused: what waited is sent, slowly at first, unless it is disabled. The time of the pause
+    does not count for what it takes to be disabled."""
+    if endpoint.paused_at is None:
+        return endpoint
+    paused, failing_since = now - endpoint.paused_at, endpoint.failing_since
+    if failing_since is not None:  # guard: webhook-pause-not-failing
+        failing_since = min(now, failing_since + paused)
+    resumed = replace(endpoint, paused_at=None, failing_since=failing_since, successes=0, quick=0)
+    # guard: webhook-resume-looks-again
+    return replace(resumed, due_at=now, woken_at=now, crowded_at=now) if resumed.is_enabled else resumed
+
+
 def recover(endpoint: Endpoint, *, since: Milliseconds, now: Milliseconds) -> Endpoint:
     """The row, enabled, whose failed deliveries of events since then are opened again by the sweeper."""
     return replace(enable(endpoint, now=now), successes=0, recovery=RecoveryProgress(since=since), due_at=now)
@@ -316,6 +343,7 @@ class Deferral(StrEnum):
     """Why a delivery cannot be sent now; it waits in its row."""
 
     DISABLED = "disabled"
+    PAUSED = "paused"
     RESTING = "resting"
     BUSY = "busy"
 
@@ -326,6 +354,8 @@ def acquire_slot(
     """The row with the delivery on its way, or why it has to wait. `others` are the tenant's others at its host."""
     if not endpoint.is_enabled:
         return Deferral.DISABLED  # guard: webhook-disabled-endpoint-refused
+    if not endpoint.is_open:
+        return Deferral.PAUSED  # guard: webhook-paused-endpoint-refused
     places = in_flight(endpoint, now=now)
     # guard: webhook-call-expires
     is_called = any(flight.delivery_id == delivery_id and flight.claimed_by is None for flight in places)
@@ -422,7 +452,7 @@ def succeed(endpoint: Endpoint, delivery_id: str, *, milliseconds: int, now: Mil
         crowded_at=now if has_rested else endpoint.crowded_at,
         quick=quick,
         widened_at=now if is_widened else endpoint.widened_at,
-        due_at=now if has_rested and endpoint.is_enabled else endpoint.due_at,
+        due_at=now if has_rested and endpoint.is_open else endpoint.due_at,
     )
 
 
@@ -539,7 +569,7 @@ def scout_of(rows: Sequence[Endpoint]) -> Endpoint | None:
     They do after three deliveries, to whichever of them, whose first attempts found no connection. Of several that
     began to rest at the same time, one is the scout. One without a probe tries nothing, and holds up no other.
     """
-    failing = [row for row in rows if row.is_enabled and row.unreached]  # guard: webhook-scout-is-enabled
+    failing = [row for row in rows if row.is_open and row.unreached]  # guard: webhook-scout-is-enabled
     # guard: webhook-scout-has-probe
     scouts = [row for row in failing if row.rests_until is not None and row.probe is not None]
     if sum(row.unreached for row in failing) < FAILURES_TO_REST:
@@ -574,7 +604,7 @@ def rest_for_host(rows: Sequence[Endpoint], *, now: Milliseconds) -> Endpoint:
     """The first of these after a delivery to it found no connection: at rest, and the scout, if so many did that all
     rest for their host and none has begun."""
     endpoint = rows[0]
-    if not endpoint.is_enabled or endpoint.rests_until is not None or endpoint.probe is None:
+    if not endpoint.is_open or endpoint.rests_until is not None or endpoint.probe is None:
         return endpoint
     resting = replace(endpoint, rests_until=endpoint.probe_at or now)
     if scout_of(rows) is not None or scout_of((resting, *rows[1:])) is None:
@@ -602,13 +632,14 @@ def reach(endpoint: Endpoint, *, now: Milliseconds) -> Endpoint:
 
 
 def wake(endpoint: Endpoint, at: Milliseconds, *, now: Milliseconds) -> Endpoint:
-    """The row, at which the sweeper looks at `at` or earlier, and after now; a disabled one is not looked at.
+    """The row, at which the sweeper looks at `at` or earlier, and after now; a disabled one is not looked at, and a
+    paused one no sooner than it is.
 
     A look that is due may be going on, and may not have seen what this one is for. It is not moved, or it would never
     come while there is always something new; but the row changes, so that the look is decided again. It changes once a
     second: many events at a time would only keep each other from writing.
     """
-    if not endpoint.is_enabled:
+    if not endpoint.is_open:
         return endpoint
     if endpoint.due_at is not None and endpoint.due_at <= at:
         is_far = now + LAG_SECONDS * SECOND < endpoint.due_at

@@ -335,6 +335,9 @@ class WebhookDocument(TypedDict):
         ),
     ]
     disabled_at: Instant | None
+    paused_at: Annotated[
+        Instant | None, Field(description="Since when the operator has paused it: events wait, and nothing is sent.")
+    ]
     failing_since: Annotated[Instant | None, Field(description="Since when every attempt has failed.")]
     warned_at: Annotated[Instant | None, Field(description="When it had failed for a day.")]
     last_success_at: Instant | None
@@ -422,6 +425,7 @@ def webhook_document(endpoint: Endpoint, *, now: Milliseconds) -> WebhookDocumen
         "enabled": endpoint.is_enabled,
         "disabled_by": None if endpoint.disabled_by is None else endpoint.disabled_by.value,
         "disabled_at": rfc3339(endpoint.disabled_at),
+        "paused_at": rfc3339(endpoint.paused_at),
         "failing_since": rfc3339(endpoint.failing_since),
         "warned_at": rfc3339(endpoint.warned_at),
         "last_success_at": rfc3339(endpoint.last_success_at),

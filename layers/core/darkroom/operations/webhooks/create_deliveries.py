@@ -141,7 +141,7 @@ def _note(
     if watched is not None:
         rows[rows.index(endpoint)] = endpoint = watched
     # guard: webhook-no-message-while-held
-    may_go = endpoint.is_enabled and as_seen(at_one_host(endpoint, rows)).rests_until is None
+    may_go = endpoint.is_open and as_seen(at_one_host(endpoint, rows)).rests_until is None
     if may_go and delivery.status is DeliveryStatus.WAITING:  # guard: webhook-message-only-if-waiting
         # guard: webhook-message-failure-tolerated
         with bookkeeping("message not sent", delivery_id=delivery.delivery_id):  # then the sweeper sends it

@@ -298,7 +298,7 @@ def _hear_from_runway(
 
     met: Sequence[UnreadableRow] = ()
     current = change_endpoint(ports.endpoints, endpoint, decide)
-    if current is not None and current.is_enabled:
+    if current is not None and current.is_open:
         if after is not None and due_at is not None:
             _send_if_soon(ports, after)
         if not current.is_wide and (was_wide or not in_flight(current, now=now)):  # or no other calls the next
@@ -433,7 +433,7 @@ def _hear(ports: DeliverEventPorts, host: Sequence[Endpoint], sending: Delivery,
                 was_unreached=answer.was_unreached,
             ),
         )
-    if recorded is not None and recorded.due_at is not None and current is not None and current.is_enabled:
+    if recorded is not None and recorded.due_at is not None and current is not None and current.is_open:
         _send_if_soon(ports, recorded)
     met: list[UnreadableRow] = []
     if current is not None and current.rests_until is not None and not answer.was_unreached:
@@ -494,7 +494,7 @@ def _call_next(
     room, looks_again_after = room_at_host(host, now=now), list[int]()
     # guard: webhook-host-fewest-flights-first
     for endpoint in sorted(host, key=lambda row: len(in_flight(row, now=now))):
-        if endpoint.crowded_at is None or not endpoint.is_enabled or endpoint.rests_until is not None:
+        if endpoint.crowded_at is None or not endpoint.is_open or endpoint.rests_until is not None:
             continue
         flying = {flight.delivery_id for flight in in_flight(endpoint, now=now)}
         here = min(endpoint.limit - len(flying), room)
@@ -581,7 +581,7 @@ def _call(
 
     def decide(row: Endpoint) -> Endpoint:
         called.clear()
-        if not row.is_enabled or row.rests_until != endpoint.rests_until:
+        if not row.is_open or row.rests_until != endpoint.rests_until:
             return row
         for delivery in waiting:
             after = reserve_slot(row, delivery.delivery_id, now=ports.clock())

@@ -15,6 +15,7 @@ from darkroom.domain.webhooks.delivery import Delivery, DeliveryMessage, Deliver
 from darkroom.domain.webhooks.endpoint import (
     DUE_SHARD_NAMES,
     LOOK_SECONDS,
+    QUIET_SECONDS,
     RECOVERED_FIRST,
     RECOVERED_MOST,
     SECOND,
@@ -56,10 +57,10 @@ POSTPONED_SECONDS = 600
 
 @dataclass(kw_only=True)
 class EndpointsSweep:
-    """What one sweep of endpoints did, by outcome: `sent`, `quiet`, `resting`, `suspended`, `unsent` or the reason why
-    there was nothing to do; `opened` are the failed deliveries that were opened again. `errors` holds unexpected
-    errors by endpoint, `unlisted`, by shard, why the due index could not be listed. `complete` is False if time ran
-    out; `late_seconds` is how late the oldest look is that could not be done."""
+    """What one sweep of endpoints did, by outcome: `sent`, `quiet`, `resting`, `suspended`, `paused`, `unsent` or the
+    reason why there was nothing to do; `opened` are the failed deliveries that were opened again. `errors` holds
+    unexpected errors by endpoint, `unlisted`, by shard, why the due index could not be listed. `complete` is False if
+    time ran out; `late_seconds` is how late the oldest look is that could not be done."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     opened: list[str] = field(default_factory=list)
@@ -158,6 +159,9 @@ def _decide(ports: SweepDueEndpointsPorts, sweep: EndpointsSweep, host: Sequence
         # guard: webhook-sweep-suspended-later
         ports.endpoints.change(endpoint, replace(endpoint, due_at=now + SUSPENDED_SECONDS * SECOND))
         return "suspended"
+    if endpoint.paused_at is not None:  # guard: webhook-sweep-paused-unsent
+        ports.endpoints.change(endpoint, replace(endpoint, due_at=now + QUIET_SECONDS * SECOND))
+        return "paused"
     if endpoint.recovery is not None:
         endpoint = _recover(ports, sweep, endpoint, now)
     if is_held((endpoint, *host[1:])):  # guard: webhook-sweep-skips-held-endpoint
