@@ -234,7 +234,13 @@ class _Explorer:
         """Plays the history to its end, in the parent and in each child; a child does not return."""
         ending = None
         try:
-            with World(scale=scale, faults=self, on_quiet=self.quiet, every_minute=every_minute) as world:
+            with World(
+                scale=scale,
+                faults=self,
+                on_quiet=self.quiet,
+                every_minute=every_minute,
+                pauses=self.history.pauses,
+            ) as world:
                 self.world = world
                 # What dies is replaced by what was initialised before the history branched: no child pays for it.
                 world.start_spares(self.spares, self.left)

@@ -67,7 +67,8 @@ same state go on as one; and late enough for the dead letters to have been archi
 class History:
     """One possible course of an image. `play` returns its id; `ends` are the statuses in which its last run may end,
     `tells` are the events of it, if they are always the same. It `continues` another history, if it begins as that one:
-    what one fault does to their common beginning is known by that one."""
+    what one fault does to their common beginning is known by that one. Only in one that `pauses` do the functions look
+    at what is paused."""
 
     name: str
     play: Callable[[World], str]
@@ -76,6 +77,7 @@ class History:
     loses_original: bool = False
     tells: tuple[EventType, ...] = ()
     continues: str | None = None
+    pauses: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,6 +294,17 @@ def _replay_slow_lane(world: World) -> bool:
     return replay_dead_letters(ports, "slow", EVERYTHING, pace=pace, stop=lambda: False, counts=Counts())
 
 
+def pause(world: World, lane: str) -> None:
+    """An operator pauses a lane."""
+    world.stores.put_item("PausesTable", {"subject": {"S": f"lane#{lane}"}, "since": {"N": str(world.now)}})
+
+
+def resume(world: World, lane: str) -> None:
+    """An operator ends that; what wakes the parked images beside the sweeper's own looks fails."""
+    (paused,) = world.stores.items("PausesTable")
+    world.stores.put_item("PausesTable", {**paused, "resumed_at": {"N": str(world.now)}})
+
+
 def fail_by_a_bug() -> None:
     """The result of developing a poison image."""
     raise ZeroDivisionError("a bug that this photo trips")
@@ -404,6 +417,20 @@ def _public_then_private_then_deleted(world: World) -> str:
     delete(world, image_id)
     world.settle()
     _check_edge(world, told, [0, 0])
+    return image_id
+
+
+def _paused_and_resumed(world: World) -> str:
+    """Its lane is paused when it is submitted, and resumed two hours later; its messages are delivered twice. Where
+    nobody can tell that it is paused, it is developed."""
+    world.copies = True
+    pause(world, "slow")
+    image_id = submit(world)
+    world.pass_time(2 * 3600)
+    row = world.rows()[image_id]
+    check(row.parked or row.status is Status.DONE, ViolationKind.STUCK, f"it is {row.status}, and not parked")
+    resume(world, "slow")
+    world.settle()
     return image_id
 
 
@@ -536,6 +563,7 @@ HISTORIES = {
             tells=(EventType.ACCEPTED, EventType.DONE, EventType.VISIBILITY_CHANGED, EventType.DELETED),
             deleted=True,
         ),
+        History(name="paused and resumed", play=_paused_and_resumed, ends=(Status.DONE,), pauses=True),
         History(name="cancelled", play=_cancelled, ends=(Status.CANCELLED, Status.DONE), deleted=True),
         History(
             name="deleted while developed",

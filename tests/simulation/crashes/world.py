@@ -86,7 +86,7 @@ class World:
     they would go on in the same way. With `copies` every delivered message is soon delivered once more, as SQS may do.
     `served` are the statuses with which the one web server answers before it sends `photo`, and `before_served` is
     called just before it does. `may_leave` is the terminal state that an operator may make an image leave. `caller` is
-    whom the authorizer takes those people for.
+    whom the authorizer takes those people for. Only with `pauses` do the functions look at what is paused.
     """
 
     scale: Scale = AS_DEPLOYED
@@ -100,6 +100,7 @@ class World:
     before_served: Callable[[], None] | None = None
     may_leave: Status | None = None
     caller: Caller = WITHOUT_A_NAME
+    pauses: bool = False
 
     now: Milliseconds = START
     position: str = "at the beginning"
@@ -296,6 +297,7 @@ class World:
     def _start(self, name: str) -> Process:
         function = self.functions[name]
         environment = self.stores.environment(function.environment) | {
+            **({} if self.pauses else {"PAUSES_TABLE": ""}),
             "AWS_LAMBDA_FUNCTION_NAME": name,
             "POWERTOOLS_TRACE_DISABLED": "true",
             "POWERTOOLS_LOG_LEVEL": "CRITICAL",

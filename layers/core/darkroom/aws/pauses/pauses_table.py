@@ -61,15 +61,15 @@ class RememberedPauses:
     def __init__(self, table: PausesTable, clock: Clock) -> None:
         self._table = table
         self._clock = clock
-        self._asked_at: Milliseconds | None = None
+        self._read_at: Milliseconds | None = None
         self._known = NOTHING_PAUSED
 
     def __call__(self) -> Pauses:
         now = self._clock()
         # If the clock was set back, the last answer seems to be of the future: that must not prevent the next one.
         # guard: pause-clock-set-back
-        if self._asked_at is None or not 0 <= now - self._asked_at < KNOWN_SECONDS * 1000:
-            self._asked_at = now
+        if self._read_at is None or not 0 <= now - self._read_at < KNOWN_SECONDS * 1000:
+            self._read_at = now
             with bookkeeping("pauses not read"):  # guard: pause-outage-keeps-last
                 self._known = Pauses.of_all(_readable(self._table.all()))
         return self._known
