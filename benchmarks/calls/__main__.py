@@ -39,6 +39,7 @@ _SETTLE_SECONDS = by_form(short=1.0, usual=2.0)
 
 SWEEP_UNITS = {
     "dynamodb:Query": ("DynamoDB read units", 0.5),
+    "dynamodb:Scan": ("DynamoDB read units", 1),
     "sqs:GetQueueAttributes": ("SQS requests", 1),
     "sns:ListSubscriptionsByTopic": ("SNS requests", 1),
 }

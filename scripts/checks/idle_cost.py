@@ -27,7 +27,7 @@ from repository.report import ROOT
 LIMIT_DOLLARS = 7.20 + 0.45 * (len(LANES) - 2)
 """What an idle stack may cost: a further lane has a queue, its dead letters and their alarm."""
 
-CORE = dict.fromkeys(("Webhooks", "Usage", "Imports", "Page", "Observability"), "false")
+CORE = dict.fromkeys(("Webhooks", "Usage", "Imports", "Page", "Bulk", "Observability"), "false")
 """The parameters of a core alone."""
 
 CORE_LIMIT_DOLLARS = 3.00 + 0.35 * (len(LANES) - 2)
@@ -57,6 +57,9 @@ SWEEP_LOG_KILOBYTES, ENDPOINT_SWEEP_LOG_KILOBYTES = 0.9, 0.7
 
 _QUERY_UNITS = 0.5
 """An eventually consistent read that finds nothing."""
+
+_PAUSES_UNITS = 1.0
+"""The consistent read of what is paused, which is nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +109,13 @@ def items(**parameters: str) -> list[BillItem]:
         ),
         BillItem(
             name=f"… their {queries} index reads",
-            dollars=MINUTES * cost({"DynamoDB read units": queries * _QUERY_UNITS}),
+            dollars=MINUTES
+            * cost(
+                {
+                    "DynamoDB read units": queries * _QUERY_UNITS
+                    + _PAUSES_UNITS * (parameters.get("Bulk", "true") == "true")
+                }
+            ),
         ),
         BillItem(
             name=f"… their looks at {queues} dead-letter queues{others}",
