@@ -6,12 +6,18 @@ Each function may do only what its role allows.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
+from darkroom.domain.images.transitions import PARKED_SECONDS
+from darkroom.domain.pauses.pauses import KNOWN_SECONDS, Pause
+from darkroom.ports.images import Due
+from darkroom_cli.operator.aws.image_registry import ImageRegistryTable
+from darkroom_cli.operator.aws.pause_registry import PauseRegistryTable
 from tests.local.keyed import client, done, ended
 from tests.local.local_stack import LocalStack, wait_until
 from tests.support.fakes.pictures import jpeg
@@ -80,6 +86,32 @@ def test_parts_come_and_go_and_nothing_is_lost_or_counted_twice(
     assert state_of(stack) == kept
     wait_until(lambda: images_counted(api) == len(accepted), "the usage of all photos, each counted once")
     assert [each["id"] for each in api.get("/webhooks").json()["webhooks"]] == [webhook]
+
+
+def test_what_is_paused_waits_says_so_and_goes_on(stack: LocalStack, api: httpx.Client, accepted: list[str]) -> None:
+    dynamodb, tables = stack.client("dynamodb"), stack.running.physical_ids("AWS::DynamoDB::Table")
+    pauses = PauseRegistryTable(dynamodb, tables["PausesTable"])
+    images = ImageRegistryTable(dynamodb, tables["ImagesTable"])
+
+    def parked() -> list[str]:
+        return [row.image_id for row in images.parked(now() + PARKED_SECONDS * 1000)]
+
+    pauses.pause(Pause(kind="lane", name="slow", since=now()))
+    time.sleep(KNOWN_SECONDS + 1)
+    image_id = submit(api, accepted)["id"]
+    wait_until(lambda: parked() == [image_id], "the worker parks it")
+    shown = api.get(f"/images/{image_id}/status").json()
+    assert (shown["status"], shown["attempt"], shown["paused"]) == ("pending", 0, True)
+    pauses.resume("lane", "slow", now())
+    time.sleep(KNOWN_SECONDS + 1)
+    for row in images.parked(now() + PARKED_SECONDS * 1000):
+        images.postpone(Due(row.due_at or 0, row.image_id), now())
+    assert "paused" not in done(api, image_id)
+    assert parked() == []
+
+
+def now() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def switch(stack: LocalStack, value: str) -> None:
