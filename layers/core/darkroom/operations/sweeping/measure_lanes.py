@@ -17,7 +17,9 @@ from darkroom.domain.images.service_level import (
     failing_percent,
     needed_since,
 )
+from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import Lane
+from darkroom.domain.pauses.pauses import Pauses
 from darkroom.for_each import for_each
 from darkroom.ports.dead_letters import DeadLetters
 from darkroom.ports.images import FetchQueue, Images, OutcomeCounts
@@ -109,7 +111,6 @@ def measure_lanes(ports: MeasureLanesPorts) -> Measures:
             name: values[0] if len(values) == 1 else max(values) for name, values in values_by_name.items() if values
         }
 
-    oldest = pauses.oldest()
     outcomes: Mapping[str, Mapping[int, Outcomes]] = of("the outcomes", ports.service)
     return Measures(
         oldest_seconds=of("the oldest image", ports.service),
@@ -118,6 +119,11 @@ def measure_lanes(ports: MeasureLanesPorts) -> Measures:
         slow_burn={lane: burn(minutes, SLOW_MINUTES, now) for lane, minutes in outcomes.items()},
         dead=of("the dead letters", ports.dead_letters.queues),
         untaken_fetches=sum(of("what waits", ("the fetch queue",)).values()),
-        paused_seconds=0.0 if oldest is None else max(0.0, (now - oldest.since) / 1000),
+        paused_seconds=_seconds_paused(pauses, now),
         problems=problems,
     )
+
+
+def _seconds_paused(pauses: Pauses, now: Milliseconds) -> float:
+    oldest = pauses.oldest()
+    return 0.0 if oldest is None else max(0.0, (now - oldest.since) / 1000)
