@@ -25,6 +25,7 @@ from darkroom_cli.logs import commands as logs
 from darkroom_cli.operate import commands as operate
 from darkroom_cli.orphans import commands as orphans
 from darkroom_cli.parts import commands as parts
+from darkroom_cli.pauses import commands as pauses
 from darkroom_cli.places import COMMAND, HAS_LOCAL_STACK, IS_CHECKOUT, ROOT, as_typed
 from darkroom_cli.restore import commands as restore
 from darkroom_cli.tenants import commands as tenants
@@ -140,6 +141,8 @@ app.command("rm", epilog=images.RM_EPILOG)(images.rm)
 app.command("logs", epilog=logs.EPILOG)(logs.command)
 app.command("trace", epilog=trace.EPILOG)(trace.command)
 app.add_typer(delays.app, name="delay")
+app.add_typer(pauses.pausing, name="pause")
+app.add_typer(pauses.resuming, name="resume")
 app.add_typer(dead_letters.app, name="dlq")
 app.command("redo", epilog=images.REDO_EPILOG)(images.redo)
 app.add_typer(orphans.app, name="orphans")

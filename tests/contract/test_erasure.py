@@ -26,6 +26,7 @@ from darkroom.domain.images.image import (
     run_key,
 )
 from darkroom.domain.kernel.tenants import Tenant, Tier
+from darkroom.domain.pauses.pauses import Pause
 from darkroom.domain.tenants.api_keys import ApiKey
 from darkroom.domain.tenants.rate_limits import Policy, bucket_of
 from darkroom.domain.usage.usage import Count, Usage
@@ -247,12 +248,14 @@ def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
         stack.usage.add(counts)
         for policy in Policy:
             stack.token_buckets.take(bucket_of(policy, tenant), Tier.FREE.allowance, 1)
+        stack.pauses.pause(Pause(kind="tenant", name=tenant, since=1))
     marks = _marks(functions, ours) | {
         "its key's label": b"of acme-73f1",
         "a webhook's URL": b"https://acme-73f1.example.com",
         "a webhook's header": b"the shop of acme-73f1",
         "a delivery": b"an event of acme-73f1",
         "its name, as a key or in it": b'"tenant_id": {"S": "acme-73f1',
+        "its pause": b"tenant#acme-73f1",
     }
     for name in ("AUTHORIZER_CACHE_SECONDS", "_LAG_SECONDS"):
         monkeypatch.setattr(erasing, name, 0)
@@ -271,6 +274,7 @@ def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
     assert len(list(stack.deliveries.endpoints_of(["other"]))) == 2
     assert len(list(stack.usage.days_of("other", since="2026", until="~"))) == 2
     assert boto3.client("dynamodb").scan(TableName=aws.token_buckets_table)["Count"] == len(Policy)
+    assert [pause.subject for pause in stack.pauses.all() if isinstance(pause, Pause)] == ["tenant#other"]
     assert [key.tenant_id for key in stack.tenants.all_keys() if isinstance(key, ApiKey)] == ["other"]
 
 

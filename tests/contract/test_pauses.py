@@ -7,17 +7,21 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.stub import Stubber
 
 from darkroom.aws.pauses.pauses_table import PausesTable, RememberedPauses
 from darkroom.domain.images.transitions import PARKED_SECONDS, delete, park
+from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.pauses.pauses import KNOWN_SECONDS, REMEMBERED_SECONDS, Pause
 from darkroom.ports.images import Due
 from darkroom.ports.pauses import nothing_paused
 from darkroom.settings import PauseSettings
 from darkroom.wiring.kernel.pauses import known_pauses_of
+from darkroom_cli.operator.aws.lane_event_sources import LaneEventSources
 from darkroom_cli.operator.aws.pause_registry import PauseRegistryTable
 from darkroom_cli.operator.ports import PauseRegistry
 from tests.contract.conftest import Aws
+from tests.contract.drilled import Stack
 from tests.contract.functions import Functions, call, document
 from tests.contract.stores import BOTH, images_of, lose_first_answer
 from tests.support.fakes.pauses import FakePauses
@@ -166,3 +170,21 @@ def test_the_worker_counts_an_image_from_the_end_of_the_pause(aws: Aws, monkeypa
     functions.work()
     (counted,) = functions.transcode_image.outcomes.counts.values()
     assert (counted.ended, counted.late) == (1, 0)
+
+
+def test_a_lanes_event_source_is_switched_and_one_that_still_moves_is_tried_again(stack: Stack) -> None:
+    client = stack.client("lambda")
+    sources = LaneEventSources(client, {"slow": stack.physical_id("Mapping")})
+    assert sources.is_on("slow")
+    for _ in range(2):
+        sources.switch("slow", False)
+        assert not sources.is_on("slow")
+    with Stubber(client) as stub:
+        stub.add_client_error("update_event_source_mapping", "ResourceInUseException")
+        with pytest.raises(Retryable):
+            sources.switch("slow", True)
+        for state, is_on in (("Disabling", False), ("Disabled", False), ("Enabling", True), ("Updating", True)):
+            stub.add_response("get_event_source_mapping", {"State": state})
+            assert sources.is_on("slow") is is_on
+    sources.switch("slow", True)
+    assert sources.is_on("slow")

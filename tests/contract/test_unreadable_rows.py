@@ -52,6 +52,7 @@ from tests.contract.stores import ACME, BOTH, STORED
 from tests.support.fakes import FakeImages
 from tests.support.fakes.events import FakeUsage
 from tests.support.fakes.load_shedding import FakeTokenBuckets
+from tests.support.fakes.pauses import FakePauses
 from tests.support.fakes.tenants import FakeTenants
 from tests.support.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from tests.support.images import CAUSE, NOW, awaiting, pending
@@ -569,6 +570,7 @@ def test_a_tenant_or_a_key_that_cannot_be_read_concerns_no_other(kind: str, aws:
             deliveries=FakeDeliveries(),
             usage=FakeUsage(),
             token_buckets=FakeTokenBuckets(),
+            pauses=FakePauses(),
         )
         assert keys_of(ports, ["next"]) == {"next": ["00000009"]}, "an erasure finds it"
     with pytest.raises(UnreadableRow):

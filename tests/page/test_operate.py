@@ -29,7 +29,10 @@ pytestmark = pytest.mark.long
 
 PARTS = (
     "",
-    *(f"operate/{name}" for name in ("failures", "images", "delays", "tenants", "webhooks", "drills", "audit")),
+    *(
+        f"operate/{name}"
+        for name in ("failures", "images", "delays", "tenants", "webhooks", "pauses", "drills", "audit")
+    ),
 )
 
 

@@ -18,6 +18,7 @@ from darkroom_cli.operator.operations.observation.observe_stack import (
 from tests.support.dead_letters import given_up
 from tests.support.fakes import World
 from tests.support.fakes.observation import FakeMeasurements, FakeQueueCounts, FakeRaisedAlarms, count, counts
+from tests.support.fakes.pauses import FakeLaneSources
 from tests.support.fakes.rows import accepted_image
 
 STACK = '  File "/opt/python/darkroom/operations/images/transcode_image.py", line 12, in _develop\n'
@@ -32,6 +33,7 @@ class Observed(World):
     measurements: Any = field(default_factory=FakeMeasurements)
     alarms: Any = field(default_factory=FakeRaisedAlarms)
     parts: Collection[str] = PARTS
+    sources: Any = field(default_factory=FakeLaneSources)
 
     def look(self, before: Observation | None = None) -> Observation:
         return observe_stack(self.ports(ObserveStackPorts), before)

@@ -27,6 +27,7 @@ NAMED_OTHERWISE = {
     "given_up_counts": "given_up",
     "dead_letters_of_images": "dead_letters",
     "original_versions": "originals",
+    "lane_sources": "sources",
 }
 """The stack's name for a store, and the world's."""
 

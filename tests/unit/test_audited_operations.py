@@ -13,7 +13,8 @@ import pytest
 from darkroom.domain.images.image import Status
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
-from darkroom.domain.webhooks.endpoint import DisabledBy, disable
+from darkroom.domain.pauses.pauses import Pause
+from darkroom.domain.webhooks.endpoint import DisabledBy, disable, pause
 from darkroom_cli.operator.domain.periods import Period
 from darkroom_cli.operator.operations.dead_letters import drop_dead_letters as dropping
 from darkroom_cli.operator.operations.dead_letters import replay_dead_letters as replaying
@@ -24,6 +25,8 @@ from darkroom_cli.operator.operations.images import remove_orphans as removing
 from darkroom_cli.operator.operations.images.list_orphans import Look, Orphan
 from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
 from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
+from darkroom_cli.operator.operations.pauses import pause_work as pausing
+from darkroom_cli.operator.operations.pauses import resume_work as resuming
 from darkroom_cli.operator.operations.schedules import cancel_scheduled as cancelling
 from darkroom_cli.operator.operations.schedules import reschedule_scheduled as rescheduling
 from darkroom_cli.operator.operations.schedules import stop_releases as stopping
@@ -36,6 +39,7 @@ from darkroom_cli.operator.operations.tenants import rotate_key as rotating
 from darkroom_cli.operator.operations.tenants.erase_tenant import EraseTenantPorts, forget_tenants
 from darkroom_cli.operator.operations.usage import recount_stored as recounting
 from darkroom_cli.operator.operations.webhooks import enable_webhook as mending
+from darkroom_cli.operator.operations.webhooks import pause_webhook as webhook_pausing
 from darkroom_cli.operator.ports import StoredVersion
 from repository.report import ROOT
 from tests.support.fakes.audit import FakeAudit, trail_of
@@ -69,12 +73,15 @@ class Operated(Observed):
         _, self.key = creating.make_key(with_key, "acme", label=None, scopes=None, lives_seconds=None)
         webhook = self.endpoint(0)
         self.webhook = self.endpoints.change(webhook, disable(webhook, DisabledBy.GONE, now=self.now))
+        self.paused = self.endpoints.change(row := self.endpoint(1), pause(row, now=self.now))
         self.failed = self.give_up(1)
         self.done = self.put(2, status=Status.DONE)
         self.waiting = self.put(3, status=Status.SCHEDULED, process_at=self.now + DAY)
         self.versions = FakeVersionedOriginals(self.clock)
         self.releases = FakeReleases(batches=["one"])
         self.audit = trail_of(self.log, clock=self.clock)
+        self.pauses.pause(Pause(kind="tenant", name="acme", since=1))
+        self.patience = TransientRetry(pause=lambda _: None, stop=lambda: False)
         self.redrives = FakeRedrives(self.dead_letters, self.lanes, per_look=100)
 
     @property
@@ -87,11 +94,13 @@ class Operated(Observed):
                 self.lanes.sent,
                 self.tenants.tenants,
                 self.tenants.keys,
-                [self.endpoints.get(self.webhook.tenant_id, self.webhook.endpoint_id)],
+                [self.endpoints.get(row.tenant_id, row.endpoint_id) for row in (self.webhook, self.paused)],
                 self.topic.published,
                 self.usage.store,
                 self.versions.kept,
                 self.releases,
+                self.pauses,
+                self.sources,
             )
         )
 
@@ -201,6 +210,20 @@ def _mend(world: Operated, since: int | None) -> object:
     return mending.enable_webhook(ports, world.webhook.tenant_id, world.webhook.endpoint_id, since=since)
 
 
+def _pause(world: Operated) -> object:
+    return pausing.pause_work(world.ports(pausing.PauseWorkPorts), "lane", "slow", reason="a bug")
+
+
+def _resume(world: Operated) -> object:
+    return resuming.resume_work(world.ports(resuming.ResumeWorkPorts), "tenant", "acme")
+
+
+def _pause_webhook(world: Operated, is_paused: bool) -> object:
+    ports = world.ports(webhook_pausing.PauseWebhookPorts)
+    row = world.paused if not is_paused else world.webhook
+    return webhook_pausing.pause_webhook(ports, row, is_paused=is_paused)
+
+
 OPERATIONS: dict[str, tuple[str, Callable[[Operated], object]]] = {
     "add_tenant": (
         "add_tenant",
@@ -236,6 +259,10 @@ OPERATIONS: dict[str, tuple[str, Callable[[Operated], object]]] = {
     "stop_releases": ("stop_releases", _stop_releases),
     "republish_events": ("republish", _republish),
     "recount_stored": ("recount", _recount),
+    "pause_work": ("pause", _pause),
+    "resume_work": ("resume", _resume),
+    "pause_webhook": ("pause_webhook", lambda world: _pause_webhook(world, is_paused=True)),
+    "pause_webhook again": ("resume_webhook", lambda world: _pause_webhook(world, is_paused=False)),
     "enable_webhook": ("enable_webhook", lambda world: _mend(world, None)),
     "enable_webhook since": ("recover_webhook", lambda world: _mend(world, world.now - DAY)),
 }
@@ -248,7 +275,7 @@ READING = {
     "cases",
     "delete_image",  # a tenant's own; erasing a tenant uses it as a part of an action
     *("list_dead_letters", "list_given_up", "list_late_images", "list_orphans", "list_retrying", "list_scheduled"),
-    *("list_unreadable_rows", "observe_stack", "rate_limiter", "retry_transient", "trace_image"),
+    *("list_pauses", "list_unreadable_rows", "observe_stack", "rate_limiter", "retry_transient", "trace_image"),
     *("measure_lanes", "serve_page"),
 }
 
@@ -264,9 +291,11 @@ def test_it_is_in_the_audit_log_once_with_its_end(name: str) -> None:
 @pytest.mark.guards("audit-cancel-announced", case="cancel_scheduled")
 @pytest.mark.guards("audit-drop-announced", case="drop_dead_letters")
 @pytest.mark.guards("audit-erase-tenant-announced", case="erase_tenant")
+@pytest.mark.guards("audit-pause-announced", case="pause_work")
 @pytest.mark.guards("audit-replay-announced", case="replay_dead_letters")
 @pytest.mark.guards("audit-republish-announced", case="republish_events")
 @pytest.mark.guards("audit-reschedule-announced", case="reschedule_scheduled")
+@pytest.mark.guards("audit-resume-announced", case="resume_work")
 @EACH
 def test_it_changes_nothing_while_the_log_is_silent(name: str) -> None:
     world, (_, work) = Operated(), OPERATIONS[name]

@@ -9,7 +9,7 @@ import pytest
 
 from darkroom.domain.images.image import Attempt, Status
 from darkroom.domain.kernel.lanes import FAST
-from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint, disable
+from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint, disable, pause
 from darkroom_cli.operator.domain.observation import (
     DAY,
     HOUR,
@@ -146,10 +146,11 @@ def test_a_scheduled_image_is_overdue_until_a_worker_begins_it() -> None:
     assert overdue([], now=NOW) == Overdue(images=0, latest_seconds=0.0)
 
 
-def test_an_endpoint_is_disabled_resting_failing_or_healthy() -> None:
+def test_an_endpoint_is_disabled_resting_failing_paused_or_healthy() -> None:
     healthy = Endpoint(tenant_id="t", endpoint_id="we_0", url="https://a.example", events=("*",), created_at=NOW)
     failing = replace(healthy, failing_since=NOW - 5)
     resting = replace(failing, rests_until=NOW)
     disabled = disable(resting, DisabledBy.GONE, now=NOW - 3)
-    assert [condition_of(endpoint) for endpoint in (healthy, failing, resting, disabled)] == list(Condition)
-    assert [condition_since(endpoint) for endpoint in (healthy, failing, disabled)] == [None, NOW - 5, NOW - 3]
+    paused = pause(failing, now=NOW - 4)
+    assert [condition_of(each) for each in (healthy, paused, failing, resting, disabled)] == list(Condition)
+    assert [condition_since(each) for each in (healthy, paused, failing, disabled)] == [None, NOW - 4, NOW - 5, NOW - 3]

@@ -154,6 +154,7 @@ def test_endpoints_that_do_not_fare_well_are_shown_with_what_waits_for_them_the_
     webhooks = known(world.look().webhooks)
     assert webhooks.conditions == {
         Condition.HEALTHY: 1,
+        Condition.PAUSED: 0,
         Condition.FAILING: 1,
         Condition.RESTING: 0,
         Condition.DISABLED: 1,
@@ -185,6 +186,7 @@ BROKEN = {
     "measured": ("measurements", "latest"),
     "dead_letters": ("given_up", "count"),
     "webhooks": ("endpoints", "everything"),
+    "pauses": ("pauses", "all"),
 }
 
 

@@ -17,8 +17,10 @@ from botocore.exceptions import ClientError
 
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.pauses.pauses import Pause
 from darkroom.domain.tenants.api_keys import ApiKey as StoredKey
 from darkroom.domain.tenants.api_keys import KeyState
+from darkroom.ports.kernel import UnreadableRow
 from darkroom_cli.doctor.checkout import (
     CORE_LAYER,
     PARTS_LAYER,
@@ -184,6 +186,7 @@ class _StackReader:
             sweeps=self._section("sweeps", self._sweeps),
             oldest_dead_letters=self._section("ages of dead letters", lambda: self._oldest_dead_letters(queues)),
             deployed_sources=self._section("code", lambda: self._deployed_sources(checkout)),
+            pauses=self._section("pauses", lambda: _pauses(stack)),
         )
 
     # ── How it is read ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -594,6 +597,14 @@ class _StackReader:
             return name, hashes_of(_downloaded(location))
 
         return dict(self._pool.map(read, checkout.sources))
+
+
+def _pauses(stack: Stack) -> dict[str, Pause | UnreadableRow]:
+    if "bulk" not in stack.parts:  # guard: doctor-pause-without-part
+        return {}
+    rows = stack.pauses.all()
+    unreadable = {row.row_id: row for row in rows if isinstance(row, UnreadableRow)}
+    return unreadable | {row.subject: row for row in rows if isinstance(row, Pause) and row.is_active}
 
 
 def _milliseconds(instant: datetime) -> Milliseconds:

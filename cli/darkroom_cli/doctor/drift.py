@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from darkroom.ports.kernel import UnreadableRow
 from darkroom_cli.doctor.facts import AlarmFacts, CouldNotBeRead, Facts
 from darkroom_cli.doctor.template import UNKNOWN, agree, at
 
@@ -23,7 +24,8 @@ type ComparedSettings = Mapping[str, tuple[str, Callable[[Any], LiveSettings]]]
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """One setting of a resource that is not what a template says. `properties` are all that it says of the resource."""
+    """One setting of a resource that is not what a template says, or what the words of `because` say instead.
+    `properties` are all that the template says of the resource."""
 
     resource: str
     kind: str
@@ -31,13 +33,15 @@ class Difference:
     expected: Any
     actual: Any
     properties: Mapping[str, Any]
+    because: str = ""
 
     def words(self, template_says: str) -> str:
         """It in a clause. What a variable holds is only shown beside a value that the template gives it, and not where
         that names a secret: anybody may have put anything there."""
         variable = self.setting.removeprefix(f"{VARIABLES}.")
         if variable == self.setting:
-            return f"its {self.setting} is {_shown(self.actual)}, and {template_says} {_shown(self.expected)}"
+            says = self.because or template_says
+            return f"its {self.setting} is {_shown(self.actual)}, and {says} {_shown(self.expected)}"
         actual = _shown(self.actual)
         # guard: drift-secret-not-shown
         if self.actual is not None and (self.expected is None or is_hidden(str(self.expected), str(self.actual))):
@@ -139,6 +143,9 @@ _DEFAULTS: Mapping[str, Any] = {
 """What a resource has where the template does not say; of other settings that is not asked."""
 
 
+_WHILE_PAUSED = "while its lane is paused it should be"
+
+
 def differences(
     facts: Facts, name: str, kind: str, properties: Mapping[str, Any], table: ComparedSettings
 ) -> Iterator[Difference]:
@@ -155,10 +162,21 @@ def differences(
         for variable in sorted((written.keys() | deployed.keys()) if written is not UNKNOWN else ()):
             has[f"{VARIABLES}.{variable}"] = deployed.get(variable)
             expected[f"{VARIABLES}.{variable}"] = written.get(variable)
+    because = ""
+    if kind == "AWS::Lambda::EventSourceMapping" and "Enabled" in has and (pause := facts.pause_of(name)) is not None:
+        expected["Enabled"], because = False, _WHILE_PAUSED  # guard: drift-paused-lane-stays-off
+        if isinstance(pause, UnreadableRow):
+            del has["Enabled"]  # guard: drift-unreadable-pause-left
     for path, actual in has.items():
         if not agree(expected[path], actual):
             yield Difference(
-                resource=name, kind=kind, setting=path, expected=expected[path], actual=actual, properties=properties
+                resource=name,
+                kind=kind,
+                setting=path,
+                expected=expected[path],
+                actual=actual,
+                properties=properties,
+                because=because if path == "Enabled" else "",
             )
 
 

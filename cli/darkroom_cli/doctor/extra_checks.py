@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from typing import Any
 
+from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.kernel.lanes import LANES
+from darkroom.ports.kernel import UnreadableRow
 from darkroom_cli.doctor import alarms
 from darkroom_cli.doctor.checks import Check, Finding
 from darkroom_cli.doctor.drift import SETTINGS, differences
@@ -56,6 +58,19 @@ def _everything_runs(facts: Facts) -> Iterator[Finding]:
     for name, rule in facts.rules.items():
         if not rule.is_enabled and name != SWEEPERS_RULE:
             yield Finding(subject=name, problem="its schedule is disabled")
+
+
+def _nothing_is_paused(facts: Facts) -> Iterator[Finding]:
+    served = [facts.pause_of(name) for name, source in facts.event_sources.items() if source.is_enabled]
+    for subject, pause in facts.pauses.items():
+        if isinstance(pause, UnreadableRow):
+            yield Finding(subject=subject, problem=str(pause), by_template=False)
+            continue
+        named, why = f"{pause.kind} {pause.name}", f": {pause.reason}" if pause.reason else ""
+        yield Finding(subject=named, problem=f"it is paused since {rfc3339(pause.since)}{why}", by_template=False)
+        if pause in served:
+            problem = "workers still take its messages and set each image aside, which costs more"
+            yield Finding(subject=named, problem=problem, by_template=False)
 
 
 def _nothing_is_public(facts: Facts) -> Iterator[Finding]:
@@ -216,6 +231,14 @@ CHECKS = (
         remedy="Switch it on again, or undo the drill that switched it off; docs/runbook.md, A bad deployment, if the "
         "stack's deployment failed.",
         look=_everything_runs,
+    ),
+    Check(
+        name="nothing-is-paused",
+        group=GROUP,
+        question="nothing is paused",
+        remedy="When it may go on: ./darkroom resume, as ./darkroom pause ls says (docs/runbook.md, Paused). Workers "
+        "that still take the messages of a paused lane are stopped by ./darkroom doctor --repair --yes.",
+        look=_nothing_is_paused,
     ),
     Check(
         name="nothing-is-public",

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Never
 
 from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.pauses.pauses import Pause, subject_of
+from darkroom.ports.kernel import UnreadableRow
 
 
 class CouldNotBeRead(Exception):
@@ -265,7 +268,8 @@ class Facts:
     """Everything that is judged, by logical ids. `types` has the type of each resource that the stack has. `now` is the
     stack's own time, `updated_at` the end of its latest deployment, `deployed` what the template of that one says, with
     values filled in as in `checkout`, and `swept_at` the time of the latest complete
-    sweep within the last hour. `oldest_dead_letters` has ages in seconds by what measured them."""
+    sweep within the last hour. `oldest_dead_letters` has ages in seconds by what measured them, and `pauses` those in
+    force, by what is paused, and those that cannot be read."""
 
     name: str
     is_local: bool
@@ -297,6 +301,7 @@ class Facts:
     sweeps: Mapping[str, Milliseconds]
     oldest_dead_letters: Mapping[str, float]
     deployed_sources: Mapping[str, Mapping[str, str]]
+    pauses: Mapping[str, Pause | UnreadableRow] = field(default_factory=dict)
 
     def queue_by_arn(self, arn: str) -> tuple[str, Queue] | None:
         """The stack's queue with that ARN, and its logical id."""
@@ -307,6 +312,12 @@ class Facts:
         for name, source in self.event_sources.items():
             if source.is_queue and source.source in self.queues and source.function in self.functions:
                 yield name, source, self.queues[source.source], self.functions[source.function]
+
+    def pause_of(self, name: str) -> Pause | UnreadableRow | None:
+        """The pause of the lane whose messages that mapping takes, if it is paused."""
+        source = self.event_sources[name].source
+        lane = next((lane for lane in LANES if source == f"{lane.capitalize()}Queue"), None)
+        return None if lane is None else self.pauses.get(subject_of("lane", lane))
 
     @property
     def dead_letter_queues(self) -> dict[str, Queue]:

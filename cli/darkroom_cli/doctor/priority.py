@@ -48,7 +48,7 @@ def _served_first(facts: Facts) -> Iterator[Finding]:
         if not sources:
             yield Finding(subject=lane_queue(lane), problem="nothing takes its messages")
         for name, source in sources:
-            if not source.is_enabled:
+            if not source.is_enabled and facts.pause_of(name) is None:  # guard: doctor-paused-lane-served
                 yield Finding(subject=name, problem=f"it is disabled: nobody serves the lane {lane}")
             if source.window_seconds:
                 problem = f"the lane {lane} waits {source.window_seconds} seconds for a batch to fill"

@@ -24,6 +24,7 @@ from darkroom_cli.drill.loads import (
     UploadsThatGoWell,
     UploadsToReplay,
 )
+from darkroom_cli.drill.scene import tenant_of
 from darkroom_cli.drill.switches import Value
 
 INCIDENT = "IncidentAlarm"
@@ -279,6 +280,19 @@ _ALL = [
         shows="`doctor` with the row's id, and why it cannot be read",
         where=Where.LOCAL,
         because="nothing but a newer version should write such a row to a table with customers' images",
+    ),
+    Drill(
+        name="work-paused",
+        part="bulk",
+        rehearses="a pause that is forgotten: a tenant's images wait, and the alarm that reminds is set to a minute",
+        throws=(
+            Throw(kind="threshold", target="PausedAlarm", during=60),
+            Throw(kind="pause", target=tenant_of(Tier.PLUS), during=True),
+        ),
+        load=TenantUploads(2, Tier.PLUS),
+        alarms=frozenset({"PausedAlarm"}),
+        shows="`pause ls` with the tenant and its images, none of which counts as late",
+        needs_keys=True,
     ),
     Drill(
         name="unusual-day",

@@ -17,6 +17,10 @@ from darkroom.domain.images.image import Source
 from darkroom.domain.images.transitions import accept
 from darkroom.domain.kernel.lanes import SLOW
 from darkroom.domain.recipes.presets import PRESETS
+from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
+from darkroom_cli.operator.operations.pauses.pause_work import in_force, pause_work
+from darkroom_cli.operator.operations.pauses.resume_work import resume_work
+from darkroom_cli.pauses import ports
 from local_aws.stacks.running import RunningStack
 
 type Value = bool | int | float | str | list[str] | None
@@ -307,6 +311,21 @@ class _PlantedRow:
             client.delete_item(TableName=table, Key={"image_id": {"S": target}})
 
 
+class _Pause:
+    """Whether a tenant's work is paused, by what the commands do; its target is the tenant. `stack` has what operators'
+    commands use."""
+
+    def read(self, stack: Any, target: str) -> bool:
+        return in_force(stack.pauses, "tenant", target) is not None
+
+    def write(self, stack: Any, target: str, value: Value) -> None:
+        patience = TransientRetry(pause=time.sleep, stop=lambda: False)
+        if value:
+            pause_work(ports.to_pause(stack, patience), "tenant", target, reason="a drill")
+        else:
+            resume_work(ports.to_resume(stack, patience), "tenant", target)
+
+
 def _configuration(stack: RunningStack, function: str) -> Mapping[str, Any]:
     client, name = stack.client("lambda"), stack.physical_id(function)
     configuration: Mapping[str, Any] = client.get_function_configuration(FunctionName=name)
@@ -332,6 +351,7 @@ KINDS: Mapping[str, Switch] = {
     "write_limit": _WriteLimit(),
     "threshold": _Threshold(),
     "planted_row": _PlantedRow(),
+    "pause": _Pause(),
 }
 
 
@@ -350,4 +370,6 @@ def words(kind: str, value: Value) -> str:
             return f"{', '.join(actions)} denied"
         case ("planted_row", position):
             return "there" if position else "not there"
+        case ("pause", position):
+            return "paused" if position else "not paused"
     return str(value)

@@ -21,8 +21,9 @@ def show_status(out: Console, document: ReceivedStatus, *, options: str) -> None
     """Shows one image: its status, its variants or its error, and what to do next."""
     state = document["status"]
     style = {"done": "green", "failed": "red", "expired": "red"}.get(state, "cyan")
+    paused = ", paused by whoever operates the service" if document.get("paused") else ""
     out.print(
-        Text.assemble((printable(document["id"]), "bold"), "  ", (printable(state), style)),
+        Text.assemble((printable(document["id"]), "bold"), "  ", (printable(state), style), (paused, "yellow")),
         soft_wrap=True,
     )
     for name, value in _facts(document):

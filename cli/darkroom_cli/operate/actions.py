@@ -26,6 +26,8 @@ from darkroom_cli.operate.parts import checked_filters, checked_seconds
 from darkroom_cli.operate.problems import OperateProblem, invalid
 from darkroom_cli.operate.running import Running
 from darkroom_cli.operator.operations.webhooks.enable_webhook import EnableWebhookPorts, enable_webhook
+from darkroom_cli.pauses import work as pauses
+from darkroom_cli.pauses.commands import reason_of, subject_named
 from darkroom_cli.stack.operators import Stack
 from darkroom_cli.tenants import work as tenants
 from darkroom_cli.tenants.commands import tenant_named
@@ -137,6 +139,15 @@ class _OfAWebhook(_Request):
     webhook: str
 
 
+class _OfASubject(_Request):
+    kind: Literal["lane", "tenant", "webhook"]
+    name: str
+
+
+class _Pause(_OfASubject):
+    reason: str = ""
+
+
 class _Recover(_OfAWebhook):
     since: str = "30d"
 
@@ -170,6 +181,8 @@ class Actions:
             "change_tenant": (_ChangeTenant, self._change_tenant),
             "enable_webhook": (_OfAWebhook, lambda request: self._mend(request, since=None)),
             "recover_webhook": (_Recover, lambda request: self._mend(request, since=request.since)),
+            "pause": (_Pause, self._pause),
+            "resume": (_OfASubject, self._resume),
         }
 
     def act(self, name: str, body: bytes, *, is_writable: bool) -> dict[str, Any]:
@@ -428,6 +441,20 @@ class Actions:
                 enable_webhook(ports, tenant_id, webhook_id, since=from_)
             _say(f"{webhook_id} of {tenant_id} is enabled{recovery}, slowly at first.")
         return _Done(count=1, ids=[webhook_id])
+
+    def _pause(self, request: _Pause) -> _Done:
+        name, reason = subject_named(request.kind, request.name), reason_of(request.reason)
+        if request.dry_run:
+            return _Done(count=int(pauses.tell_pause(self._stack, request.kind, name)), ids=[name])
+        pauses.pause(self._stack, request.kind, name, reason=reason)
+        return _Done(count=1, ids=[name])
+
+    def _resume(self, request: _OfASubject) -> _Done:
+        name = subject_named(request.kind, request.name)
+        if request.dry_run:
+            return _Done(count=int(pauses.tell_resume(self._stack, request.kind, name)), ids=[name])
+        pauses.resume(self._stack, request.kind, name)
+        return _Done(count=1, ids=[name])
 
 
 def _say(text: str) -> None:

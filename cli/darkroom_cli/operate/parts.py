@@ -12,6 +12,7 @@ import typer
 from darkroom.domain.dead_letters.dead_letter import Verdict
 from darkroom.domain.images.image import Status
 from darkroom.domain.kernel.instants import rfc3339
+from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.webhooks.endpoint import Endpoint
 from darkroom.http.webhooks.webhooks import webhook_document
 from darkroom_cli.audit import work as audit
@@ -25,6 +26,7 @@ from darkroom_cli.images.ids import checked_image_id
 from darkroom_cli.operate.problems import invalid
 from darkroom_cli.operator.domain.observation import condition_of
 from darkroom_cli.operator.operations.observation.observe_stack import Observation, observe_stack
+from darkroom_cli.pauses import work as pauses
 from darkroom_cli.stack.operators import Stack
 from darkroom_cli.tenants import work as tenants
 from darkroom_cli.tenants.commands import tenant_named
@@ -65,6 +67,7 @@ class Parts:
             "delays": self._delays,
             "tenants": lambda query: _told(tenants.list_tenants, stack, as_json=True),
             "webhooks": self._webhooks,
+            "pauses": lambda query: {"lanes": list(LANES), **_told(pauses.list_, stack, as_json=True)},
             "alarms": lambda query: {"alarms": self._overview(query)["alarms"]},
             "audit": self._audit,
             "drills": lambda query: _told(drill.list_, stack, as_json=True),

@@ -202,6 +202,17 @@ class PauseRegistry(Protocol):
         """Removes its pause, in force or not; one that is not there is no error."""
 
 
+class LaneSources(Protocol):
+    """What makes workers take each lane's messages. Every method raises Retryable if AWS cannot answer."""
+
+    def is_on(self, lane: str) -> bool:
+        """Whether they do, or soon will."""
+
+    def switch(self, lane: str, on: bool) -> None:
+        """Lets them do so, or stops it; what they have received they still finish. Raises Retryable also while the
+        change before is not done."""
+
+
 class ImageRegistry(Images, Protocol):
     """The image rows, to read all of them and to list them. Raises what `Images` raises."""
 

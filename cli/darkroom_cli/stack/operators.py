@@ -40,9 +40,11 @@ from darkroom_cli.operator.aws.alarms import CloudWatchAlarms
 from darkroom_cli.operator.aws.audit_log import AuditLog
 from darkroom_cli.operator.aws.hold_releases import HoldReleases
 from darkroom_cli.operator.aws.image_registry import ImageRegistryTable
+from darkroom_cli.operator.aws.lane_event_sources import LaneEventSources
 from darkroom_cli.operator.aws.log_groups import LogGroups
 from darkroom_cli.operator.aws.measurements import CloudWatchMeasurements
 from darkroom_cli.operator.aws.original_versions import OriginalVersionsBucket
+from darkroom_cli.operator.aws.pause_registry import PauseRegistryTable
 from darkroom_cli.operator.aws.queue_counts import SqsQueueCounts
 from darkroom_cli.operator.aws.redrives import DeadLetterRedrives
 from darkroom_cli.operator.aws.tenant_registry import TenantRegistryTable
@@ -196,6 +198,19 @@ class Stack(RunningStack):
         if status.endswith("_IN_PROGRESS"):  # guard: parts-purge-no-deployment
             raise ApiError(f"{self.name} is being changed ({status}). Wait until that has ended.")
         return _parts_with(parameters)
+
+    @property
+    def pauses(self) -> PauseRegistryTable:
+        """The pauses of lanes and tenants; the table stays when its part goes."""
+        return PauseRegistryTable(self.client("dynamodb"), self._resource("PausesTable"))
+
+    @property
+    def lane_sources(self) -> LaneEventSources:
+        """What makes workers take the lanes' messages."""
+        names = {lane: f"TranscodeImageFunction{lane.capitalize()}Lane" for lane in LANES}
+        return LaneEventSources(
+            self.client("lambda"), {lane: self._resource(logical_id) for lane, logical_id in names.items()}
+        )
 
     @property
     def images(self) -> ImageRegistryTable:

@@ -56,6 +56,7 @@ def _ports(stack: Stack) -> EraseTenantPorts:
         deliveries=stack.deliveries,
         usage=stack.usage,
         token_buckets=stack.token_buckets,
+        pauses=stack.pauses,
     )
 
 

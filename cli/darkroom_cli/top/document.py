@@ -8,6 +8,7 @@ from typing import Any
 from darkroom.domain.images.load_shedding import high_water_mark
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 from darkroom.domain.kernel.lanes import Lane
+from darkroom.domain.pauses.pauses import Pause, subject_of
 from darkroom_cli.operator.domain.observation import ERROR_MINUTES, Alarm, Counted, Working, causes_of, condition_since
 from darkroom_cli.operator.operations.images.list_retrying import Defect
 from darkroom_cli.operator.operations.observation.observe_stack import DeadLetterCause, Observation, Unhealthy
@@ -43,6 +44,7 @@ def document(
         "scheduled": _scheduled(observation),
         "sweeper_late_seconds": None if observation.sweeper.value is None else dict(observation.sweeper.value),
         "webhooks": _webhooks(observation),
+        "pauses": None if observation.pauses.value is None else list(map(_pause, observation.pauses.value)),
         "queues": None
         if observation.queues.value is None
         else {
@@ -74,6 +76,9 @@ def _lane(observation: Observation, lane: Lane) -> dict[str, Any]:
     recent = (observation.outcomes.value or {}).get(lane.name)
     budget = (observation.budgets.value or {}).get(lane.name)
     since = None if waits is None else waits.oldest_since
+    paused = next(
+        (pause for pause in observation.pauses.value or () if pause.subject == subject_of("lane", lane.name)), None
+    )
     return {
         "lane": lane.name,
         "sla_seconds": lane.sla_seconds,
@@ -86,6 +91,7 @@ def _lane(observation: Observation, lane: Lane) -> dict[str, Any]:
         "late": None if waits is None else _counted(waits.late),
         "oldest_since": rfc3339(since),
         "oldest_seconds": None if waits is None else _seconds(since, observation.observed_at) or 0.0,
+        "paused_since": None if paused is None else rfc3339(paused.since),
         "minute": None
         if flow is None
         else {"begins_at": rfc3339(flow.minute_at), "in": flow.incoming, "out": flow.outgoing},
@@ -185,6 +191,10 @@ def _webhooks(observation: Observation) -> dict[str, Any] | None:
         "conditions": {condition.value: number for condition, number in webhooks.conditions.items()},
         "unhealthy": [_unhealthy(webhook) for webhook in webhooks.unhealthy],
     }
+
+
+def _pause(pause: Pause) -> dict[str, Any]:
+    return {"kind": pause.kind, "name": pause.name, "since": rfc3339(pause.since), "reason": pause.reason or None}
 
 
 def _unhealthy(webhook: Unhealthy) -> dict[str, Any]:

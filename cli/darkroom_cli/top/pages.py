@@ -208,8 +208,9 @@ def _lanes(view: View, width: int, rows: int) -> Section:
     )
     for lane in observation.service.values():
         waits = None if observation.unfinished.value is None else observation.unfinished.value.lanes.get(lane.name)
-        late += 0 if waits is None else waits.late.number
-        table.add(*_lane(view, lane, waits))
+        is_paused = any((pause.kind, pause.name) == ("lane", lane.name) for pause in observation.pauses.value or ())
+        late += 0 if waits is None or is_paused else waits.late.number
+        table.add(*_lane(view, lane, waits, is_paused=is_paused))
     section.lines += table.lines(width)
     section.lines += _budgets(view, width)
     if late:
@@ -217,31 +218,31 @@ def _lanes(view: View, width: int, rows: int) -> Section:
     return section
 
 
-def _lane(view: View, lane: Lane, waits: LaneWaits | None) -> list[Text]:
+def _lane(view: View, lane: Lane, waits: LaneWaits | None, *, is_paused: bool) -> list[Text]:
     observation = view.observation
     count = (observation.queues.value or {}).get(lane.name)
     flow = None if observation.measured.value is None else observation.measured.value.flows.get(lane.name)
     drain = (observation.drains.value or {}).get(lane.name)
     oldest = None if waits is None or waits.oldest_since is None else (view.now - waits.oldest_since) / 1000
     return [
-        Text(lane.name),
+        Text(f"{lane.name}, paused", style=_WARN) if is_paused else Text(lane.name),
         _number(None if count is None else count.waiting),
         _number(None if count is None else count.in_flight),
-        _oldest(oldest, lane, is_known=waits is not None),
+        _oldest(oldest, lane, is_known=waits is not None, is_paused=is_paused),
         Text(age(lane.sla_seconds), style=_DIM),
-        _unknown() if waits is None else _counted(waits.late, style=_WARN),
+        _unknown() if waits is None else _counted(waits.late, style=_DIM if is_paused else _WARN),
         _number(None if flow is None else flow.incoming),
         _number(None if flow is None else flow.outgoing),
         *_fullness(lane, count, drain),
     ]
 
 
-def _oldest(oldest_seconds: float | None, lane: Lane, *, is_known: bool) -> Text:
+def _oldest(oldest_seconds: float | None, lane: Lane, *, is_known: bool, is_paused: bool) -> Text:
     if oldest_seconds is None:
         return Text("-", style=_DIM) if is_known else _unknown()
     stuck_seconds = max(_STUCK_FACTOR * lane.sla_seconds, _STUCK_SECONDS)
     style = _BAD if oldest_seconds > stuck_seconds else _WARN if oldest_seconds > lane.sla_seconds else ""
-    return Text(age(oldest_seconds), style=style)
+    return Text(age(oldest_seconds), style="" if is_paused else style)
 
 
 def _fullness(lane: Lane, count: QueueCount | None, drain: float | None) -> list[Text]:
@@ -251,6 +252,21 @@ def _fullness(lane: Lane, count: QueueCount | None, drain: float | None) -> list
     style = _BAD if share >= _BAD_FULL else _WARN if share >= _WARN_FULL else ""
     clears = Text(age(count.backlog / drain)) if count.backlog else Text("-", style=_DIM)
     return [Text(f"{share:.0%}", style=style), clears]
+
+
+def _paused(view: View, width: int, rows: int) -> Section | None:
+    """Nothing, if nothing is paused."""
+    pauses, unread = view.observation.pauses.value, _unread(view, "pauses")
+    if not pauses and not unread:
+        return None
+    summary = "unknown" if pauses is None else f"{len(pauses):,}"
+    section = Section(name="PAUSED", summary=Text(summary, style=_WARN), lines=unread)
+    section.command = f"./darkroom pause ls{view.options}"
+    for pause in (pauses or ())[:rows]:
+        named = Text.assemble("  ", (f"{pause.kind} {printable(pause.name)}", _HEAD))
+        section.lines.append(named + Text(f"  {_since(pause.since, view.now)}  {printable(pause.reason)}".rstrip()))
+    section.lines += _rest(len(pauses or ()) - rows)
+    return section
 
 
 def _flow_note(view: View) -> str:
@@ -462,7 +478,7 @@ def _scheduled(view: View, width: int, rows: int) -> Section:
     return section
 
 
-_CONDITIONS = {Condition.HEALTHY: "", Condition.FAILING: _WARN, Condition.RESTING: _WARN, Condition.DISABLED: _BAD}
+_CONDITIONS = dict.fromkeys(Condition, _WARN) | {Condition.HEALTHY: "", Condition.DISABLED: _BAD}
 
 
 def _webhooks(view: View, width: int, rows: int) -> Section | None:
@@ -530,12 +546,12 @@ type Draw = Callable[[View, int, int], Section | None]
 """Draws a panel for a width, with so many rows of its list; None if there is nothing to say."""
 
 _ALL: Sequence[Draw] = (
-    *(_alarms, _lanes, _retrying, _dead_letters, _sweeper, _functions),
+    *(_alarms, _lanes, _paused, _retrying, _dead_letters, _sweeper, _functions),
     *(_workers, _scheduled, _webhooks, _queues),
 )
 """The panels from top to bottom: what may be wrong comes first."""
 
-_LEFT: Sequence[Draw] = (_alarms, _lanes, _retrying, _workers)
+_LEFT: Sequence[Draw] = (_alarms, _lanes, _paused, _retrying, _workers)
 _RIGHT: Sequence[Draw] = (_dead_letters, _sweeper, _functions, _scheduled, _webhooks, _queues)
 
 

@@ -39,6 +39,7 @@ def ports_of(stack: Stack) -> ObserveStackPorts:
             alarms=stack.alarms,
             endpoints=stack.endpoints,
             deliveries=stack.deliveries,
+            pauses=stack.pauses,
             at_once=at_once,
             clock=stack.clock,
             service=stack.service,

@@ -110,7 +110,7 @@ SecretHeadersOption = Annotated[
 def list_(
     *, as_json: JsonOption = False, url: UrlOption = None, api_key: ApiKeyOption = None, iam: IamOption = False
 ) -> None:
-    """List the webhooks: which work, fail, rest or are disabled."""
+    """List the webhooks: which work, fail, rest, are paused or disabled."""
     from darkroom_cli.webhooks import work  # noqa: PLC0415 - what reads the API's documents takes a fifth of a second
 
     work.list_(resolve(url, api_key, iam), as_json=as_json)

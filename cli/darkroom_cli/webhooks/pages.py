@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _SHOWN_CHARACTERS = 200
 
-_STYLES = {"enabled": "green", "failing": "yellow", "resting": "yellow", "disabled": "red"}
+_STYLES = {"enabled": "green", "paused": "yellow", "failing": "yellow", "resting": "yellow", "disabled": "red"}
 
 _DISABLED_BY = {
     "client": "by you",
@@ -31,7 +31,7 @@ def show_list(out: Console, webhooks: Sequence[WebhookDocument], *, options: str
         return
     rows = []
     for webhook in webhooks:
-        since = webhook["failing_since"] if webhook["enabled"] else webhook["disabled_at"]
+        since = webhook.get("paused_at") or webhook["failing_since"] if webhook["enabled"] else webhook["disabled_at"]
         rows.append((webhook["id"], _state(webhook), since or "", " ".join(webhook["events"]), webhook["url"]))
     table(out, ("webhook", "state", "since", "events", "url"), rows, right=frozenset())
 
@@ -49,6 +49,8 @@ def show(out: Console, webhook: WebhookDocument, *, options: str) -> None:
 def _state(webhook: WebhookDocument) -> str:
     if not webhook["enabled"]:
         return "disabled"
+    if webhook.get("paused_at") is not None:  # a stack of an earlier version has no such key
+        return "paused"
     if webhook["rests_until"] is not None:
         return "resting"
     return "enabled" if webhook["failing_since"] is None else "failing"
@@ -66,6 +68,8 @@ def _facts(webhook: WebhookDocument) -> list[tuple[str, str]]:
     if not webhook["enabled"]:
         why = webhook["disabled_by"] or ""
         facts.append(("disabled", f"since {webhook['disabled_at']}: {_DISABLED_BY.get(why, why)}"))
+    if (paused_at := webhook.get("paused_at")) is not None:
+        facts.append(("paused", f"since {paused_at}, by whoever operates it: its events wait, for 30 days"))
     if webhook["failing_since"] is not None:
         facts.append(("failing", f"since {webhook['failing_since']}: every attempt has failed"))
     if webhook["rests_until"] is not None:
@@ -98,6 +102,8 @@ def _advice(webhook: WebhookDocument, options: str) -> list[tuple[str, str]]:
                 ("And what has failed:", typed("recover", " --since 2d")),
                 ("What happened:", typed("deliveries")),
             ]
+        case "paused":
+            return [("What was sent before:", typed("deliveries"))]
         case "enabled":
             return [("Try it:", typed("ping")), ("What was sent:", typed("deliveries"))]
         case _:

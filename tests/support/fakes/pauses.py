@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.pauses.pauses import Pause, Paused, Pauses, subject_of
 from darkroom.ports.kernel import UnreadableRow
@@ -36,3 +37,20 @@ class FakePauses:
 
     def forget(self, kind: Paused, name: str) -> None:
         self.pauses.pop(subject_of(kind, name), None)
+
+
+@dataclass
+class FakeLaneSources:
+    """The `LaneSources` port: the lanes that are `off`, and how often a switch is refused because one is under way."""
+
+    off: set[str] = field(default_factory=set)
+    refusals: int = 0
+
+    def is_on(self, lane: str) -> bool:
+        return lane not in self.off
+
+    def switch(self, lane: str, on: bool) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise Retryable("it is being changed")
+        (self.off.discard if on else self.off.add)(lane)

@@ -301,6 +301,7 @@ class Condition(StrEnum):
     """How an endpoint fares, the worst last."""
 
     HEALTHY = "healthy"
+    PAUSED = "paused"
     FAILING = "failing"
     RESTING = "resting"
     DISABLED = "disabled"
@@ -310,11 +311,15 @@ def condition_of(endpoint: Endpoint) -> Condition:
     """How it fares."""
     if not endpoint.is_enabled:
         return Condition.DISABLED
+    if endpoint.paused_at is not None:
+        return Condition.PAUSED
     if endpoint.rests_until is not None:
         return Condition.RESTING
     return Condition.HEALTHY if endpoint.failing_since is None else Condition.FAILING
 
 
 def condition_since(endpoint: Endpoint) -> Milliseconds | None:
-    """Since when it is disabled, or since when everything has failed."""
-    return endpoint.failing_since if endpoint.is_enabled else endpoint.disabled_at
+    """Since when it is disabled or paused, or since when everything has failed."""
+    if endpoint.is_enabled:
+        return endpoint.failing_since if endpoint.paused_at is None else endpoint.paused_at
+    return endpoint.disabled_at

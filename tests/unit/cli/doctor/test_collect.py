@@ -18,11 +18,13 @@ from botocore import xform_name
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
+from darkroom.domain.pauses.pauses import Pause
 from darkroom_cli.doctor import collect
 from darkroom_cli.doctor.checkout import source_files
 from darkroom_cli.doctor.collect import READING, SERVICES, WouldChange, only_reading
 from darkroom_cli.doctor.facts import Checkout
 from darkroom_cli.doctor.policies import actions_on, covers, is_for_anybody, refuses_plain_http, statements_of
+from tests.support.stack import FakeStack
 
 SOURCE = Path(collect.__file__)
 QUEUE_URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/FastQueue"
@@ -109,6 +111,17 @@ def test_only_a_redrive_that_failed_is_one(results: list[dict[str, str]], reason
     with Stubber(sqs) as stub:
         stub.add_response("list_message_move_tasks", {"Results": results})
         assert collect._failed_redrive(sqs, "arn") == reason
+
+
+@pytest.mark.guards("doctor-pause-without-part")
+def test_pauses_are_those_in_force_where_workers_go_by_them() -> None:
+    stack: Any = FakeStack()
+    active = stack.pauses.pause(Pause(kind="lane", name="fast", since=1))
+    stack.pauses.pause(Pause(kind="tenant", name="acme", since=1))
+    stack.pauses.resume("tenant", "acme", 2)
+    assert collect._pauses(stack) == {"lane#fast": active}
+    stack.parts = {"webhooks"}
+    assert collect._pauses(stack) == {}
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from darkroom_cli.doctor.checks import REPAIR, REVERT, Check, Finding, advice, judge
+from darkroom.ports.kernel import UnreadableRow
+from darkroom_cli.doctor.checks import REPAIR, REVERT, Check, CheckStatus, Finding, advice, judge
 from darkroom_cli.doctor.drift import SETTINGS, SWITCHES, drifts, is_written_alike
 from darkroom_cli.doctor.facts import Missing
 from darkroom_cli.doctor.repair import WRITES
 from darkroom_cli.doctor.template import UNKNOWN
 from tests.unit.cli.doctor.sound import KEY, SOUND, deployed
-from tests.unit.cli.doctor.wrong import BY_NAME, WRONG, Change, cases_of, change_of
+from tests.unit.cli.doctor.wrong import BY_NAME, PAUSED, WRONG, Change, cases_of, change_of
 
 
 @pytest.mark.guards("drift-manual-change-reverted")
@@ -112,6 +113,48 @@ def test_what_somebody_put_into_a_variable_is_not_shown_where_it_may_be_a_secret
     ]
     assert any("NEW is something else" in text for text in shown) and any("MESSAGE_KEY" in text for text in problems)
     assert not any("s3cret" in text for text in (*shown, *problems))
+
+
+@pytest.mark.guards("doctor-paused-lane-served")
+@pytest.mark.guards("drift-paused-lane-stays-off", case="paused and off")
+@pytest.mark.guards("drift-unreadable-pause-left", case="a pause of a newer version, on")
+@pytest.mark.parametrize(
+    ("pauses", "is_enabled", "drifted", "is_served"),
+    [
+        pytest.param({}, True, [], True, id="not paused"),
+        pytest.param({}, False, [(True, "it was deployed as True")], False, id="switched off by hand"),
+        pytest.param(PAUSED(SOUND).pauses, False, [], True, id="paused and off"),
+        pytest.param(
+            PAUSED(SOUND).pauses, True, [(False, "while its lane is paused it should be False")], True, id="still on"
+        ),
+        *(
+            pytest.param(
+                {"lane#fast": UnreadableRow("lane#fast", "newer")},
+                is_on,
+                [],
+                True,
+                id=f"a pause of a newer version{on}",
+            )
+            for is_on, on in ((False, ""), (True, ", on"))
+        ),
+        pytest.param(
+            {"tenant#fast": None}, False, [(True, "it was deployed as True")], False, id="a tenant of its name"
+        ),
+    ],
+)
+def test_a_paused_lane_is_to_be_off_and_that_is_no_drift(
+    pauses: dict[str, Any], is_enabled: bool, drifted: list[tuple[bool, str]], is_served: bool
+) -> None:
+    facts = replace(change_of("event_sources", "FastLane", is_enabled=is_enabled)(SOUND), pauses=pauses)
+    found = [each for each in drifts(deployed(facts)) if each.setting == "Enabled"]
+    assert [(each.expected, each.words("it was deployed as").partition(", and ")[2]) for each in found] == drifted
+    assert (not judge(BY_NAME["served-first"], facts, production=False).findings) is is_served
+
+
+def test_without_the_pauses_nobody_can_tell_whether_a_lane_is_to_be_off() -> None:
+    facts = replace(change_of("event_sources", "FastLane", is_enabled=False)(SOUND), pauses=Missing("no answer"))
+    assert [each for each in drifts(deployed(facts)) if each.setting == "Enabled"] == []
+    assert judge(BY_NAME["nothing-is-paused"], facts, production=False).status is CheckStatus.UNKNOWN
 
 
 def test_each_kind_of_resource_that_is_compared_can_be_set_back() -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from darkroom.domain.pauses.pauses import Pause
+from darkroom.ports.kernel import UnreadableRow
 from darkroom_cli.doctor.facts import (
     AlarmFacts,
     Facts,
@@ -122,6 +124,7 @@ COMPOSITE = AlarmFacts(
     rule='ALARM("shop-DeadLettersAlarm") OR ALARM("shop-ImagesStuckAlarm")',
 )
 
+PAUSED = changed("pauses", **{"lane#fast": Pause(kind="lane", name="fast", since=NOW, reason="a bug")})
 CHILD = with_alarm("DeadLettersAlarm", actions=())
 OURS = "arn:aws:kms:eu-west-1:123456789012:key/ours"
 ITS_KEY = Kms(arn=OURS, is_enabled=True, is_rotated=True)
@@ -393,6 +396,11 @@ WRONG: dict[str, list[Case]] = {
         (change_of("event_sources", "UsageEvents", is_enabled=False), "UsageQueue"),
         (change_of("functions", "CountUsageFunction", reserved=0), "zero"),
         (change_of("functions", "CountUsageFunction", problem="its latest update failed"), "failed"),
+    ],
+    "nothing-is-paused": [
+        (PAUSED, "paused since 2024-10-04T00:00:00.000Z: a bug", "lane fast"),
+        (PAUSED, "workers still take its messages", "lane fast"),
+        (changed("pauses", **{"tenant#acme": UnreadableRow("tenant#acme", "newer")}), "cannot be read"),
     ],
     "nothing-is-public": [
         (change_of("buckets", "OriginalsBucket", is_closed=False), "not blocked"),

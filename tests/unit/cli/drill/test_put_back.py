@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from darkroom_cli.drill.switches import RestoreResult, Setting, SwitchTimeout, Value, put_back
+from darkroom.domain.images.transitions import park
+from darkroom_cli.drill.switches import RestoreResult, Setting, SwitchTimeout, Value, plan, put_back, throw
+from tests.support.observed import Observed
+from tests.support.stack import FakeStack
 
 STACK: Any = None
 
@@ -49,6 +52,20 @@ def test_what_somebody_else_has_set_stays() -> None:
     switch = Switch("elsewhere")
     assert back(switch) == (RestoreResult.CHANGED, "elsewhere")
     assert not switch.written
+
+
+def test_a_tenants_work_is_paused_and_goes_on_at_once_when_it_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("darkroom_cli.drill.switches.time.sleep", lambda _: None)
+    world = Observed()
+    stack: Any = FakeStack(world=world)
+    setting = plan(stack, "pause", "drill-plus", True)
+    throw(stack, setting)
+    assert (setting.before, [pause.subject for pause in stack.pauses.all()]) == (False, ["tenant#drill-plus"])
+    image_id = world.put(1, tenant_id="drill-plus")
+    world.images.rows[image_id] = park(world.images.rows[image_id], now=world.now)
+    assert put_back(stack, setting).back is RestoreResult.RESTORED
+    assert (world.pauses().oldest(), world.images.rows[image_id].due_at) == (None, world.now)
+    assert put_back(stack, setting).back is RestoreResult.AS_BEFORE
 
 
 @pytest.mark.guards("drill-restore-read-back")

@@ -63,6 +63,13 @@ def test_an_image_on_its_way_is_no_failure_and_gets_a_hint(run: Run, api: FakeAp
     assert len(result.stdout.strip().splitlines()[-1]) > 20
 
 
+def test_an_image_that_waits_for_the_end_of_a_pause_says_so(run: Run, api: FakeApi) -> None:
+    image_id, api.polls_until_done = api.put("pending"), 9
+    assert run("status", image_id).stdout.startswith(f"{image_id}  pending\n")
+    api.images[image_id]["paused"] = True
+    assert run("status", image_id).stdout.startswith(f"{image_id}  pending, paused by whoever operates the service\n")
+
+
 def test_an_image_that_ended_without_result_fails_the_command(run: Run, api: FakeApi) -> None:
     assert run("status", api.put("expired")).exit_code == 1
 

@@ -14,6 +14,7 @@ from darkroom.http.kernel.timetables import read_timetable
 from darkroom_cli.operate.actions import MOST_IDS, Actions
 from darkroom_cli.operate.problems import OperateProblem
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
+from darkroom_cli.terminal.interrupts import Interrupts
 from darkroom_client.client import ApiError
 from tests.support.fakes.audit import trail_of
 from tests.support.fakes.pictures import jpeg
@@ -132,6 +133,39 @@ def test_a_webhook_is_enabled_and_what_it_missed_is_sent_again(fresh: FakeStack)
     ]
 
 
+def test_what_is_paused_and_resumed_is_told_before(fresh: FakeStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Interrupts, "wait", lambda self, seconds: None)
+    row = fresh.world.endpoint(0)
+    fresh.tenants.tenants["acme"] = Tenant(tenant_id="acme", tier=Tier.FREE, created_at=1)
+    for kind, name in (("lane", "slow"), ("tenant", "acme"), ("webhook", row.endpoint_id)):
+        chosen: dict[str, Any] = {"kind": kind, "name": name}
+        assert act(fresh, "resume", dry_run=True, **chosen)["count"] == 0
+        ending = act(fresh, "pause", dry_run=True, **chosen)
+        assert f"{kind.capitalize()} {name} would be paused." in ending["says"][0]
+        assert ending["says"][0].endswith("Nothing was changed.") and ending["count"] == 1
+        assert act(fresh, "resume", dry_run=True, **chosen)["count"] == 0, "nothing was changed"
+        assert f"Paused {kind} {name}." in act(fresh, "pause", reason="", **chosen)["says"][0]
+        ending = act(fresh, "pause", dry_run=True, **chosen)
+        assert (ending["count"], "is paused already, since 2026-" in ending["says"][0]) == (0, True)
+        assert act(fresh, "resume", dry_run=True, **chosen)["count"] == 1
+        assert f"Resumed {kind} {name}:" in act(fresh, "resume", **chosen)["says"][0]
+    assert (fresh.sources.off, fresh.endpoints.get(**_ids(row)).paused_at) == (set(), None)
+    assert [name for name, state in fresh.audit_log.actions if state == "done"] == [
+        *(("pause", "resume") * 2),
+        *("pause_webhook", "resume_webhook"),
+    ]
+
+
+def test_a_lane_that_is_half_paused_is_told(fresh: FakeStack) -> None:
+    slow: dict[str, Any] = {"kind": "lane", "name": "slow"}
+    act(fresh, "pause", **slow)
+    fresh.sources.off.clear()
+    assert act(fresh, "pause", dry_run=True, **slow)["count"] == 1
+    fresh.pauses.pauses.clear()
+    fresh.sources.off.add("slow")
+    assert act(fresh, "resume", dry_run=True, **slow)["count"] == 1
+
+
 def _ids(row: Endpoint) -> dict[str, str]:
     return {"tenant_id": row.tenant_id, "endpoint_id": row.endpoint_id}
 
@@ -183,6 +217,8 @@ ACTIONS: dict[str, dict[str, Any]] = {
     "revoke_key": {"key": "0" * 8},
     "rotate_key": {"key": "0" * 8},
     "change_tenant": {"tenant": "acme", "state": "suspended"},
+    "pause": {"kind": "lane", "name": "slow"},
+    "resume": {"kind": "tenant", "name": "acme"},
     "enable_webhook": {"tenant": "shop", "webhook": "we_" + "0" * 16},
     "recover_webhook": {"tenant": "shop", "webhook": "we_" + "0" * 16},
 }

@@ -13,6 +13,7 @@ from darkroom.domain.images.stored_by import stored_by
 from darkroom.domain.kernel.sizes import size_in_words
 from darkroom.domain.kernel.stored import Stored
 from darkroom.domain.kernel.tenants import UNLIMITED, Quota, TenantState, Tier
+from darkroom.domain.pauses.pauses import Pause
 from darkroom.domain.tenants.api_keys import key_id_of, matches_key
 from darkroom.domain.tenants.rate_limits import Policy, bucket_of
 from darkroom.domain.usage.usage import Usage
@@ -312,6 +313,7 @@ def acme(run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> FakeSta
         for policy in Policy:
             stack.token_buckets.take(bucket_of(policy, tenant), Tier.FREE.allowance, 1)
         stack.token_buckets.take(on_request_bucket_of(tenant), Tier.FREE.allowance, 1)
+        stack.pauses.pause(Pause(kind="tenant", name=tenant, since=1))
         add_webhook(stack, tenant)
     for number in range(60):
         add_image(stack, number, "acme" if number % 2 else "other")
@@ -345,6 +347,7 @@ def test_an_erasure_is_told_before_it_is_done(run: Run, acme: FakeStack) -> None
 
 
 @pytest.mark.guards("erasure-tenant-token-buckets", "erasure-tenant-usage", "tenant-erasure-own-keys-only")
+@pytest.mark.guards("erasure-tenant-pause")
 def test_a_tenant_is_erased_with_its_images_and_keys_and_no_other(run: Run, acme: FakeStack) -> None:
     result = run("tenants", "erase", "acme", "--yes")
     assert result.exit_code == 0, result.stderr
@@ -356,6 +359,7 @@ def test_a_tenant_is_erased_with_its_images_and_keys_and_no_other(run: Run, acme
     assert {key.tenant_id for key in acme.tenants.keys.values()} == {"other"}
     assert {tenant for tenant, _ in acme.usage.sums} == {"other"}
     assert set(acme.token_buckets.tats) == {"other", "other#on_request", "other#reads"}
+    assert list(acme.pauses.pauses) == ["tenant#other"]
     assert [webhook.tenant_id for webhook in acme.endpoints.rows.values()] == ["other"]
     assert list(acme.deliveries.endpoints_of(["acme"])) == []
     for store in ("objects", "tombstones", "backups", "logs", "the API's log", "counted events", "dead letters"):

@@ -17,6 +17,7 @@ from darkroom.domain.images.load_shedding import Work
 from darkroom.domain.images.service_level import FAST_BURN, SLOW_BURN, Outcomes
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.pauses.pauses import Pause
 from darkroom.domain.webhooks.delivery import new_delivery
 from darkroom.domain.webhooks.endpoint import DisabledBy, disable
 from darkroom_cli.operator.domain.budgets import Budget
@@ -326,6 +327,7 @@ def test_the_document_has_the_whole_observation(run: Run, stack: FakeStack) -> N
         "late": {"number": 40, "is_all": True},
         "oldest_since": "2026-11-21T08:48:21.000Z",
         "oldest_seconds": 699.0,
+        "paused_since": None,
         "minute": {"begins_at": "2026-11-21T08:57:00.000Z", "in": 321, "out": 123},
         "error_budget": {"ended": 100_000, "bad": 60, "left_percent": 40.0, "fast_burn": 20.0, "slow_burn": 8.0},
         "failing_percent": 25.0,
@@ -395,6 +397,30 @@ def test_why_nothing_burns_beside_a_spent_budget_is_said(stack: FakeStack) -> No
         "budget: bad images of 28 days: slow 45 of 197; 0.1% may be. burn: how fast it is spent now, the lower of "
         "5 min and 1 h (fast), 30 min and 6 h (slow); - for fewer than 10 bad images"
     ) in said
+
+
+@pytest.mark.parametrize("width", [140, 250])
+def test_what_is_paused_is_said_and_what_waits_for_it_is_no_trouble(run: Run, stack: FakeStack, width: int) -> None:
+    stack.world.put(1, seconds_ago=4000)
+    assert any("ls --late" in line for line in drawn(stack, width))
+    for kind, name, minutes in (("tenant", "acme", 5), ("lane", "slow", 120)):
+        pause = Pause(kind=kind, name=name, since=stack.world.now - minutes * MINUTE, reason="a\x1b bug")  # type: ignore[arg-type]
+        stack.pauses.pause(pause)
+    lines = drawn(stack, width)
+    assert any(line.startswith("  slow, paused") for line in lines) and not any("ls --late" in line for line in lines)
+    place = next(place for place, line in enumerate(lines) if line.startswith("PAUSED  2  ./darkroom pause ls --stack"))
+    assert [line.split()[:4] for line in lines[place + 1 : place + 3]] == [
+        ["lane", "slow", "for", "2"],
+        ["tenant", "acme", "for", "5"],
+    ]
+    told = json.loads(run("top", "--json").stdout)
+    assert [lane["paused_since"] for lane in told["lanes"]] == [None, "2026-11-21T07:00:00.000Z"]
+    assert told["pauses"][0] == {
+        "kind": "lane",
+        "name": "slow",
+        "since": "2026-11-21T07:00:00.000Z",
+        "reason": "a\x1b bug",
+    }
 
 
 @pytest.mark.guards("dlq-list-owed-letters")

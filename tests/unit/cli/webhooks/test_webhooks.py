@@ -12,7 +12,7 @@ import pytest
 
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.webhooks.delivery import Answer
-from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint, disable
+from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint, disable, pause
 from tests.support.fakes.world import TENANT, WebhooksWorld, event
 from tests.support.faults import ProcessDied
 from tests.support.webhooks import webhooks_api
@@ -152,6 +152,16 @@ def test_a_webhook_that_fails_is_shown_resting_since_when_and_until_when(
     assert f"  resting      until {rfc3339(rests_until)}: then one delivery tries it" in shown
     assert f"  last failure {rfc3339(world.now)}\n" in shown
     assert f"./darkroom webhooks deliveries {added.endpoint_id}\n" in shown
+
+
+def test_a_webhook_that_its_operator_has_paused_is_shown_as_such(
+    run: Run, world: WebhooksWorld, added: Endpoint
+) -> None:
+    world.endpoints.change(added, pause(added, now=world.now))
+    assert lines_of(run("webhooks", "ls").stdout)[1][:3] == [added.endpoint_id, "paused", rfc3339(world.now)]
+    shown = run("webhooks", "show", added.endpoint_id).stdout
+    assert shown.startswith(f"{added.endpoint_id}  paused\n")
+    assert f"  paused       since {rfc3339(world.now)}, by whoever operates it" in shown
 
 
 @pytest.mark.parametrize(
@@ -449,6 +459,7 @@ def test_what_a_server_says_cannot_move_the_cursor(
         "events": ["b\x1b[2J"],
         "description": "c\nd",
         "failing_since": "e\x1b[2J",
+        "paused_at": "e\x1b[2J",
     }
     moving |= {"rests_until": "f\x1b[2J", "enabled": False, "disabled_by": "g\x1b[2J", "disabled_at": "h\x1b[2J"}
     api.faults["GET"].extend([Reply(body=document | moving), Reply(body={"webhooks": [document | moving]})])

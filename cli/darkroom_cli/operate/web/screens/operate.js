@@ -12,9 +12,10 @@ const PARTS = [
     { name: "delays", title: "Scheduled", load: () => import("./operate/delays.js") },
     { name: "tenants", title: "Tenants and keys", load: () => import("./operate/tenants.js") },
     { name: "webhooks", title: "Webhooks", load: () => import("./operate/webhooks.js") },
+    { name: "pauses", title: "Pauses", load: () => import("./operate/pauses.js") },
     { name: "drills", title: "Drills", load: () => import("./operate/drills.js") },
     { name: "audit", title: "Audit log", load: () => import("./operate/audit.js") },
-].filter(({ name }) => name !== "webhooks" || has("webhooks"));
+].filter(({ name }) => (name !== "webhooks" || has("webhooks")) && (name !== "pauses" || has("bulk")));
 
 const loaded = new Map();
 

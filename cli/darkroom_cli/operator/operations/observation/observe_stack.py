@@ -21,6 +21,7 @@ from darkroom.domain.kernel.fingerprint import StackFrame, guilty_frame
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import Lane
 from darkroom.domain.kernel.parts import PARTS
+from darkroom.domain.pauses.pauses import Pause
 from darkroom.domain.sweeping.due import ENDPOINTS
 from darkroom.domain.webhooks.endpoint import DUE_SHARD_NAMES as ENDPOINT_PARTITIONS
 from darkroom.domain.webhooks.endpoint import Endpoint, as_seen, at_one_host
@@ -51,7 +52,7 @@ from darkroom_cli.operator.domain.observation import (
 )
 from darkroom_cli.operator.operations.dead_letters.list_given_up import ListGivenUpPorts, list_given_up
 from darkroom_cli.operator.operations.images.list_retrying import Defect, defects_of
-from darkroom_cli.operator.ports import Alarms, Measurements, QueueCounts
+from darkroom_cli.operator.ports import Alarms, Measurements, PauseRegistry, QueueCounts
 
 ROWS_PER_LANE = 100
 """How many rows of a lane are read, those that have waited longest: as many as BatchGetItem takes."""
@@ -176,6 +177,7 @@ class Observation:
     scheduled: Panel[Upcoming]
     sweeper: Panel[Mapping[str, float]]
     webhooks: Panel[Webhooks]
+    pauses: Panel[tuple[Pause, ...]]
 
     @property
     def problems(self) -> Mapping[str, Exception]:
@@ -186,7 +188,7 @@ class Observation:
 
 PANELS = (
     *("alarms", "queues", "unfinished", "drains", "outcomes", "budgets", "measured"),
-    *("dead_letters", "function_errors", "scheduled", "sweeper", "webhooks"),
+    *("dead_letters", "function_errors", "scheduled", "sweeper", "webhooks", "pauses"),
 )
 """The names of an observation's parts."""
 
@@ -206,6 +208,7 @@ class ObserveStackPorts:
     alarms: Alarms
     endpoints: Endpoints
     deliveries: Deliveries
+    pauses: PauseRegistry
     at_once: AtOnce
     clock: Clock
     service: Mapping[str, Lane]
@@ -240,6 +243,7 @@ def observe_stack(ports: ObserveStackPorts, before: Observation | None = None) -
         ("scheduled", lambda: _scheduled(ports, now), SLOW_SECONDS),
         ("sweeper", lambda: _late_looks(ports, now), SLOW_SECONDS),
         ("webhooks", lambda: _webhooks(ports) if "webhooks" in ports.parts else None, SLOW_SECONDS),
+        ("pauses", lambda: _pauses(ports) if "bulk" in ports.parts else (), SLOW_SECONDS),
     )
     panels = ports.at_once([partial(part, *each) for each in parts])
     named = dict(zip((name for name, *_ in parts), panels, strict=True))
@@ -409,6 +413,12 @@ def _webhooks(ports: ObserveStackPorts) -> Webhooks:
             for row, counted in zip(unhealthy, waiting, strict=True)
         ),
     )
+
+
+def _pauses(ports: ObserveStackPorts) -> tuple[Pause, ...]:
+    """Those in force, the oldest first; the sweeper reports one that cannot be read."""
+    active = [pause for pause in ports.pauses.all() if isinstance(pause, Pause) and pause.is_active]
+    return tuple(sorted(active, key=lambda pause: pause.since))
 
 
 def _deliveries(ports: ObserveStackPorts, endpoint: Endpoint) -> Counted:

@@ -4,8 +4,8 @@
 2. Each of their images becomes a tombstone (`image_ids`, `delete_image`): once at once, and once again when no request
    is authorized any more, because the gateway believes for some time what the authorizer answered before the
    suspension.
-3. Their webhooks with the deliveries, their usage, their buckets of requests, their keys and their own rows are
-   removed (`forget_tenants`).
+3. Their webhooks with the deliveries, their usage, their buckets of requests, their keys, what says that they are
+   paused, and their own rows are removed (`forget_tenants`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from darkroom.ports.tenants import TokenBuckets
 from darkroom.ports.usage import UsageCounts
 from darkroom.ports.webhooks import Deliveries, Endpoints
 from darkroom_cli.operator.operations.kernel.audit_trail import AuditedAction
-from darkroom_cli.operator.ports import TenantRegistry
+from darkroom_cli.operator.ports import PauseRegistry, TenantRegistry
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +36,7 @@ class EraseTenantPorts:
     deliveries: Deliveries
     usage: UsageCounts
     token_buckets: TokenBuckets
+    pauses: PauseRegistry
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +75,8 @@ def forget_tenants(
     ports: EraseTenantPorts, tenant_ids: Collection[str], audited: AuditedAction
 ) -> Mapping[str, Forgotten]:
     """Removes the webhooks of these tenants, 1 to MOST_ERASED_AT_ONCE, with their deliveries; and then of each its
-    usage, its buckets, its keys and its own row. It reads all deliveries of the stack, once. `audited` is the
-    operator's action. Raises Retryable."""
+    usage, its buckets, its keys, its pause and its own row. It reads all deliveries of the stack, once. `audited` is
+    the operator's action. Raises Retryable."""
     audited.begin(*tenant_ids)  # guard: audit-erase-tenant-announced
     webhooks, deliveries = Counter[str](), Counter[str]()
     for tenant_id in tenant_ids:
@@ -96,6 +97,7 @@ def forget_tenants(
         for key_id in keys[tenant_id]:
             ports.tenants.remove_key(key_id)
             audited.add(key_id, "keys")
+        ports.pauses.forget("tenant", tenant_id)  # guard: erasure-tenant-pause
         ports.tenants.remove_tenant(tenant_id)  # last, so that a repetition finds the tenant
         audited.add(tenant_id, "tenants")
         forgotten[tenant_id] = Forgotten(

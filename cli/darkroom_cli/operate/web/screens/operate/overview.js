@@ -168,11 +168,12 @@ function figuresOf(lane, seen) {
     const oldest = lane.oldest_since === null ? null : (stackNow() - Date.parse(lane.oldest_since)) / 1000;
     const late = lane.late?.number ?? 0;
     const busy = seen.working?.filter((worker) => worker.lane === lane.lane).length ?? null;
+    const calm = lane.paused_since ? { kind: "" } : {}; // what waits in a paused lane is no trouble
     const figures = [
         { name: "waiting", value: number(queue?.waiting) },
         { name: "in flight", value: number(queue?.in_flight) },
-        oldestOf(oldest, lane, stuckSeconds),
-        { name: "late", value: lane.late ? counted(lane.late) : "unknown", kind: late ? "warn" : "",
+        { ...oldestOf(oldest, lane, stuckSeconds), ...calm },
+        { name: "late", value: lane.late ? counted(lane.late) : "unknown", kind: late ? "warn" : "", ...calm,
           note: `over ${duration(lane.sla_seconds)}` },
         { name: "in per minute", value: number(minute?.in) },
         { name: "out per minute", value: number(minute?.out) },
@@ -195,6 +196,7 @@ function verdictOf({ lane, full, oldest, late, stuckSeconds }) {
     if (lane.backlog === null && lane.late === null) {
         return { kind: "warn", word: "unknown", why: "It could not be read." };
     }
+    if (lane.paused_since) return { kind: "warn", word: "paused", why: `For ${since(lane.paused_since)}.` };
     if (oldest > stuckSeconds) {
         return { kind: "bad", word: "stuck", why: `The oldest image has waited ${duration(oldest)}.` };
     }
@@ -349,7 +351,7 @@ function Scheduled({ seen }) {
     </section>`;
 }
 
-const CONDITIONS = { healthy: "good", failing: "warn", resting: "warn", disabled: "bad" };
+const CONDITIONS = { healthy: "good", paused: "warn", failing: "warn", resting: "warn", disabled: "bad" };
 
 function Endpoints({ seen }) {
     const { webhooks } = seen;

@@ -9,6 +9,7 @@ import { ACTIONS, Flag, numeric, Table } from "./table.js";
 const TIERS = ["free", "plus", "paid"];
 const TIER = "The tier decides the lane of its next images, its limits, and who is turned away first when a lane is full.";
 const SUSPEND = "All its requests are refused within a minute, until it is resumed. Images that were accepted go on.";
+const PAUSE = "Its images are accepted, and wait, until its work is resumed on the screen Pauses.";
 const ROTATE = "The tenant gets a new key that may do the same. It is shown once, here: give it to the tenant.";
 const REVOKE = "Requests with it are refused within a minute, for good. Whoever uses it needs another key.";
 const OVERLAPS = [["7d", "7 days"], ["1d", "1 day"], ["1h", "1 hour"], ["0s", "no time: it is refused at once"]];
@@ -93,6 +94,9 @@ function About({ tenant, onDone }) {
                 isSmall=${false} disabled=${tier === tenant.tier}
                 title=${`Change the tier of ${id} to ${tier}?`} yes="Change it" isGrave=${false} onDone=${onDone}
                 what=${TIER} />
+            ${has("bulk") && html`<${Act} key="pause" action="pause" body=${{ kind: "tenant", name: id }}
+                label="Pause its work" isSmall=${false} title=${`Pause the work of ${id}?`} yes="Pause it" onDone=${onDone}
+                what=${PAUSE} />`}
             ${state === "active" && html`<${Act} key="suspend" action="change_tenant"
                 body=${{ tenant: id, state: "suspended" }} label="Suspend" isSmall=${false}
                 title=${`Suspend ${id}?`} yes="Suspend it" isGrave=${true} onDone=${onDone}

@@ -13,6 +13,7 @@ const CONDITIONS = {
         means: "Three deliveries in a row failed, or found no connection to its host: one tries it at the end of the rest, the others wait.",
     },
     failing: { kind: "warn", means: "Every attempt fails. It is disabled after five days of that." },
+    paused: { kind: "warn", means: "An operator has paused it. Its events wait, for 30 days." },
     healthy: { kind: "good", means: "" },
 };
 const DISABLED_BY = {
@@ -56,6 +57,7 @@ function Webhook({ webhook, onDone }) {
             <dt>Gets</dt><dd>${webhook.events.join(", ")}</dd>
             ${webhook.disabled_at && html`<dt>Disabled</dt>
                 <dd>${`${moment(webhook.disabled_at)}: ${DISABLED_BY[webhook.disabled_by] ?? webhook.disabled_by}`}</dd>`}
+            ${webhook.paused_at && html`<dt>Paused</dt><dd>${moment(webhook.paused_at)}</dd>`}
             ${webhook.failing_since && html`<dt>Fails</dt>
                 <dd>${`for ${since(webhook.failing_since)}, since ${utc(webhook.failing_since)}`}</dd>`}
             ${webhook.rests_until && html`<dt>Rests</dt><dd>${`until ${moment(webhook.rests_until)}`}</dd>`}
@@ -64,7 +66,12 @@ function Webhook({ webhook, onDone }) {
             <dt>Last success</dt><dd>${moment(webhook.last_success_at)}</dd>
             <dt>Last failure</dt><dd>${moment(webhook.last_failure_at)}</dd>
         </dl>
-        ${condition !== "healthy" && html`<p class="row actions">
+        <p class="row actions"><${Act} key=${condition === "paused"} action=${condition === "paused" ? "resume" : "pause"}
+            body=${{ kind: "webhook", name: id }} label=${condition === "paused" ? "Resume" : "Pause"} about=${id}
+            title=${condition === "paused" ? "Send what waits for it?" : "Send it nothing for a while?"}
+            yes=${condition === "paused" ? "Resume it" : "Pause it"} onDone=${onDone}
+            what="Its events wait while it is paused, and are sent when it is resumed." /></p>
+        ${!["healthy", "paused"].includes(condition) && html`<p class="row actions">
             <${Act} action="enable_webhook" body=${{ tenant, webhook: id }}
                 label=${webhook.enabled ? "Try it now" : "Enable"} about=${id} isSmall=${false}
                 title="Send what waits for it?" yes=${webhook.enabled ? "Try it now" : "Enable it"} onDone=${onDone}

@@ -1,0 +1,1 @@
+"""Operators' commands for pauses."""
