@@ -7,19 +7,13 @@ import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import boto3
-import botocore.endpoint_provider
-import botocore.session
 import pytest
-from botocore.endpoint_provider import RuleSet
 from moto import mock_aws
 from moto.backends import get_backend
-from moto.core.base_backend import BaseBackend
-from moto.core.models import DEFAULT_ACCOUNT_ID, RESPONSES_METHODS
-from moto.core.serialize import BaseJSONSerializer
+from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.sqs.models import Message, SQSBackend
 
 from darkroom import telemetry
@@ -30,7 +24,7 @@ from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, 
 from repository.expand_template import is_optional, raw_template
 from tests.contract.drilled import stack
 from tests.contract.functions import Functions
-from tests.support.attribute_values import serialize_structure
+from tests.support import quick_aws  # noqa: F401 - imported for what it does
 from tests.support.fakes.audit import trail_of
 
 __all__ = ["stack"]  # a fixture
@@ -44,31 +38,6 @@ def _receive_at_once(backend: SQSBackend, queue: str, count: int, _: int, *other
 
 
 SQSBackend.receive_message = _receive_at_once  # type: ignore[assignment, method-assign]
-BaseJSONSerializer._serialize_type_structure = serialize_structure  # type: ignore[assignment, method-assign]
-
-# What is the same for each test is made once per process: the models of services, which each session would read, how
-# they tell a service's address, which each client would parse, and moto's own addresses, which each call would put
-# together. The library `requests`, for which moto would prepare 1,300 answers, is used by nobody here.
-botocore.session.create_loader = cache(botocore.session.create_loader)
-RESPONSES_METHODS.clear()
-_rule_sets: dict[int, tuple[list[Any], RuleSet]] = {}
-_urls: dict[type[BaseBackend], Any] = {}
-
-
-def _rules_once(*, rules: list[Any], **others: Any) -> RuleSet:
-    if id(rules) not in _rule_sets:
-        _rule_sets[id(rules)] = rules, RuleSet(rules=rules, **others)
-    return _rule_sets[id(rules)][1]
-
-
-def _urls_once(backend: BaseBackend, urls: Any = BaseBackend.urls) -> Any:
-    if type(backend) not in _urls:
-        _urls[type(backend)] = urls.__get__(backend)
-    return _urls[type(backend)]
-
-
-botocore.endpoint_provider.RuleSet = _rules_once  # type: ignore[misc, assignment]
-BaseBackend.urls = property(_urls_once)  # type: ignore[assignment, method-assign]
 
 TEMPLATE = raw_template()
 REGION = "us-east-1"

@@ -25,6 +25,7 @@ from tests.simulation.crashes.scale import Scale
 from tests.simulation.crashes.wire import Planned, Point, modes_at
 from tests.simulation.crashes.world import World
 from tests.support.faults import BEFORE, Mode
+from tests.support.shared_memory import share_with_forks
 
 HISTORY_SECONDS = 120
 """A history that takes this much processor time counts as endless."""
@@ -243,7 +244,7 @@ class _Explorer:
             ) as world:
                 self.world = world
                 # What dies is replaced by what was initialised before the history branched: no child pays for it.
-                world.start_spares(self.spares, self.left)
+                world.start_spares(self.spares, self.left and self.left + 1)  # one is at work
                 try:
                     image_id = self.history.play(world)
                     ending = check_promises(world, self.history, image_id, undisturbed)
@@ -381,8 +382,7 @@ def explore(
         spares=frozenset(point.function for point in plain.points),
         on_point=on_point,
     )
-    gc.collect()
-    gc.freeze()  # everything alive stays alive: the collector need not touch it in every child
+    share_with_forks()
     gc.disable()
     try:
         explorer.play(scale, plain.ending)

@@ -14,20 +14,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack, redirect_stdout
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any, Self
 from unittest.mock import patch
 
 import time_machine
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from moto import mock_aws
-from moto.core import responses
 from moto.core.botocore_stubber import BotocoreStubber
 from moto.core.models import DEFAULT_ACCOUNT_ID, botocore_stubber
-from moto.core.serialize import BaseJSONSerializer
-from moto.core.utils import camelcase_to_underscores, method_names_from_class
 from moto.moto_api._internal import mock_random
-from moto.sqs import models as moto_queues
 from moto.sqs.models import Queue, SQSBackend
 
 from darkroom.domain.images.image import Image, Status
@@ -42,7 +37,7 @@ from tests.simulation.crashes.promises import Broken, ViolationKind, check
 from tests.simulation.crashes.scale import AS_DEPLOYED, Scale
 from tests.simulation.crashes.stores import REGION, Stores, change_visibility
 from tests.simulation.crashes.wire import Faults, Invocation, Planned, Wire
-from tests.support.attribute_values import serialize_structure
+from tests.support import quick_aws  # noqa: F401 - imported for what it does
 from tests.support.faults import ProcessDied
 
 START: Milliseconds = 1_795_251_630_000  # between two sweeps
@@ -63,10 +58,6 @@ _INSTANT = re.compile(r"\b179\d{7}(?:\d{3}(?:\.\d+)?)?\b")
 """Matches this world's instants in a text: in seconds, or in milliseconds with or without a fraction."""
 
 _MOTO = BotocoreStubber.__call__
-
-_with_underscores = cache(camelcase_to_underscores)
-_methods_of = cache(method_names_from_class)
-
 
 WITHOUT_A_NAME = replace(NOBODY_IN_PARTICULAR, allowance=Tier.FREE.allowance, key_id="00000000")
 """A caller of the default tenant, which is in the free tier."""
@@ -142,11 +133,6 @@ class World:
             stack.enter_context(patch("time.monotonic", lambda: self.now / 1000))
             stack.enter_context(patch.object(Queue, "wait_for_messages", lambda _, timeout: self.sleep(timeout)))
             stack.enter_context(patch.object(SQSBackend, "change_message_visibility", change_visibility))
-            stack.enter_context(patch.object(BaseJSONSerializer, "_serialize_type_structure", serialize_structure))
-            # Always the same few names, which each call would look for again: a tenth of a history's time.
-            stack.enter_context(patch.object(moto_queues, "camelcase_to_underscores", _with_underscores))
-            stack.enter_context(patch.object(responses, "camelcase_to_underscores", _with_underscores))
-            stack.enter_context(patch.object(responses, "method_names_from_class", _methods_of))
             stack.enter_context(patch.dict(os.environ, credentials))
             # The session stays: it holds botocore's models, which load slowly, and nothing of the product.
             stack.enter_context(mock_aws(config={"core": {"mock_credentials": False, "reset_boto3_session": False}}))
