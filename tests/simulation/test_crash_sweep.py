@@ -41,8 +41,9 @@ def explored(name: str) -> tuple[tuple[Point, ...], Findings]:
     """The points of a history that none before it has, and what single faults at them do."""
     # Three attempts have a first, a last and one between; more are like that one, and `make prove` strikes those too.
     scale = Scale(shards=2, attempts=3)
-    points = own_points(HISTORIES[name], scale)
-    return points, explore(name, scale, faults=1, first=points[0].number)
+    plain = undisturbed(HISTORIES[name], scale)
+    points = own_points(HISTORIES[name], scale, plain.points)
+    return points, explore(name, scale, faults=1, first=points[0].number, plain=plain)
 
 
 NOTHING_IS_READ = (

@@ -108,7 +108,8 @@ def _work(job: Job, sending: Connection) -> None:
             shown = time.monotonic()
             sending.send((findings.counts(), False))
 
-    findings = explore(job.history, job.scale, faults=job.faults, **_part_of(job), on_point=report_progress)
+    part = _part_of(job)
+    findings = explore(job.history, job.scale, faults=job.faults, **part, plain=None, on_point=report_progress)
     sending.send((findings.counts(), True))
 
 

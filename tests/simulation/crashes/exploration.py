@@ -320,9 +320,8 @@ def strikes_at(points: Sequence[Point]) -> int:
     return sum(len(modes_at(point)) for point in points)
 
 
-def own_points(history: History, scale: Scale) -> tuple[Point, ...]:
+def own_points(history: History, scale: Scale, points: tuple[Point, ...]) -> tuple[Point, ...]:
     """The points of a history after the beginning that it has in common with the one that it continues."""
-    points = undisturbed(history, scale).points
     if history.continues is None:
         return points
     others = undisturbed(HISTORIES[history.continues], scale).points
@@ -361,15 +360,16 @@ def explore(
     shares: int = 1,
     every: int = 1,
     first: int = 0,
+    plain: Plain | None = None,
     on_point: Callable[[Point, Findings], None] = lambda point, findings: None,
 ) -> Findings:
     """Plays the history of that name with up to so many faults (1 or 2): every mode at every point, and again after
-    each.
+    each. `plain` is the same without faults, if it has been played.
 
     With `every` the first fault strikes only a sample of the points: every Nth, from number `first` on.
     """
     history = HISTORIES[name]
-    plain = undisturbed(history, scale)
+    plain = plain or undisturbed(history, scale)
     explorer = _Explorer(
         history=history,
         left=faults,
