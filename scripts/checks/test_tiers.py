@@ -119,9 +119,10 @@ TIERS = (
             *("local_aws", "scripts/setup", ".python-version", "requirements/dev.txt"),
             *("requirements/emulator.txt", "requirements/runtime.txt"),
         ),
+        beside=("guards",),  # half of its time it waits for the clock
     ),
-    # It waits for containers, as the tests of the emulator wait for the clock.
-    SuiteTier(name="invoke", budget_seconds=520, workers=0, needs_docker=True, beside=("emulator", "local")),
+    # It waits for containers.
+    SuiteTier(name="invoke", budget_seconds=520, workers=0, needs_docker=True, beside=("local",)),
     # The tests of a file share a stack, which mostly waits: so there are more workers than cores.
     SuiteTier(name="local", budget_seconds=740, workers=3, distribution=("loadfile", "--no-loadscope-reorder")),
 )
