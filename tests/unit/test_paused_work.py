@@ -10,9 +10,10 @@ import pytest
 
 from darkroom.domain.images.image import Image, Status, message_for
 from darkroom.domain.images.load_shedding import Work
-from darkroom.domain.images.service_level import Outcomes
+from darkroom.domain.images.service_level import Outcomes, end_of
 from darkroom.domain.images.transitions import PARKED_SECONDS
 from darkroom.domain.kernel.errors import TurnedAway
+from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.tenants import Tier
 from darkroom.domain.pauses.pauses import Pause, Paused
 from darkroom.operations.images.transcode_image import Finished
@@ -96,6 +97,33 @@ def test_what_expires_while_it_is_paused_expires(world: World) -> None:
     assert world.row(message.image_id).due_at == world.now + 5000
     world.advance(5)
     assert world.sweep().outcomes == Counter(expired=1)
+
+
+@pytest.mark.guards("pause-parked-never-late", case="tenant-acme")
+@SUBJECT
+def test_after_two_days_of_a_pause_all_is_done_and_nothing_was_late(world: World, kind: Paused, name: str) -> None:
+    slow = LANES["slow"]
+    pause(world, kind, name)
+    messages = [submitted(world, idempotency_key=str(number)) for number in range(30)]
+    taken, kept, lost = messages[::3], messages[1::3], messages[2::3]
+    for message in taken:  # a deployment has had the lane served again
+        world.deliver(message)
+    for _ in range(2 * 24 * 6):
+        world.advance(600)
+        sweep = world.sweep()
+        assert (set(sweep.outcomes) <= {"paused"}, sweep.ended) == (True, {})
+        assert world.oldest()["slow"] <= slow.stuck_seconds
+    world.pauses.resume(kind, name, world.now)
+    outcomes = [world.deliver(message) for message in kept]
+    sent = len(world.lanes.sent)
+    world.advance(PARKED_SECONDS)
+    world.sweep()
+    outcomes += [world.deliver(message) for message in world.lanes.sent[sent:]]
+    assert len(outcomes) == len(taken) + len(kept) + len(lost)
+    for outcome in outcomes:
+        assert isinstance(outcome, Finished) and outcome.image is not None and outcome.waiting_since is not None
+        since = world.pauses().counted_since(outcome.waiting_since, "slow", "acme")
+        assert (outcome.image.status, end_of(outcome.image, waiting_since=since, lane=slow).late) == (Status.DONE, 0)
 
 
 @pytest.mark.guards("pause-lane-never-late", "pause-resumed-lane-not-late")
