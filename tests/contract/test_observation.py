@@ -337,6 +337,7 @@ def deployed(aws: Aws, clients: Counting) -> Stack:
         "ThroughputTable": aws.throughput_table,
         "EndpointsTable": aws.endpoints_table,
         "DeliveriesTable": aws.deliveries_table,
+        "PausesTable": aws.pauses_table,
     }
     physical: dict[str, tuple[str, str]] = {
         name: ("AWS::DynamoDB::Table", physical_id) for name, physical_id in tables.items()
