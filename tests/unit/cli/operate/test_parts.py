@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.tenants import Tenant, Tier
 from darkroom.domain.pauses.pauses import Pause
 from darkroom_cli.operate.parts import HISTORY_SECONDS, Parts
@@ -117,7 +118,7 @@ def test_a_tenant_is_shown_with_its_keys_and_no_secret(fresh: FakeStack) -> None
 def test_what_is_paused_is_listed_beside_the_lanes_that_can_be(fresh: FakeStack) -> None:
     fresh.pauses.pause(Pause(kind="lane", name="slow", since=fresh.clock(), reason="a bug"))
     document = parts_of(fresh).read("pauses", {})
-    assert (document["lanes"], [each["name"] for each in document["pauses"]]) == (["fast", "slow"], ["slow"])
+    assert (document["lanes"], [each["name"] for each in document["pauses"]]) == (list(LANES), ["slow"])
 
 
 def test_every_tenants_webhooks_are_listed_with_their_condition(fresh: FakeStack) -> None:
