@@ -120,14 +120,13 @@ def _calls() -> Iterator[Figure]:
             lasts=True,
         )
     sweep = r"\| a sweep with nothing to do \| "
-    # A sweep that still remembers the pauses makes one call less, so two of these are not the same each time.
-    for pattern, name, form, lasts in (
-        (rf"{sweep}(\d+): ", "calls", ".0f", False),
-        (rf"{sweep}\d+: (\d+) looks at the indexes", "dynamodb:Query", ".0f", True),
-        (rf"{sweep}[^|]+, (\d+) at queues", "sqs:GetQueueAttributes", ".0f", True),
-        (rf"{sweep}[^|]+ \| ([\d.]+) \|", "dollars_a_million", ".2f", False),
+    for pattern, name, form in (
+        (rf"{sweep}(\d+): ", "calls", ".0f"),
+        (rf"{sweep}\d+: (\d+) looks at the indexes", "dynamodb:Query", ".0f"),
+        (rf"{sweep}[^|]+, (\d+) at queues", "sqs:GetQueueAttributes", ".0f"),
+        (rf"{sweep}[^|]+ \| ([\d.]+) \|", "dollars_a_million", ".2f"),
     ):
-        yield Figure(pattern=pattern, text=_number(name, form, of="an idle sweep"), lasts=lasts)
+        yield Figure(pattern=pattern, text=_number(name, form, of="an idle sweep"), lasts=True)
     yield Figure(pattern=r"image takes ([\d.]+) calls", text=_image(_ALONE))
     yield Figure(pattern=r"looks at the lane for itself: ([\d.]+)\.\n", text=_image(_AT_ONCE))
 
