@@ -59,6 +59,7 @@ def test_an_idle_sweep_makes_the_calls_that_the_bill_says(aws: Aws, monkeypatch:
     assert calls["dynamodb:Query"] == SWEEP_QUERIES + endpoint.DUE_SHARDS
     queues = [*sweeper.measuring.dead_letters.queues, *of_endpoints.dead_letters.queues]
     assert calls["sqs:GetQueueAttributes"] == len(queues) + 1  # and the fetch queue
+    assert calls.pop("dynamodb:Scan") == 1  # of the pauses, by the sweeper of images
     assert calls.keys() == SWEEP_UNITS.keys()
 
 
