@@ -27,12 +27,13 @@ PARTS = {
     "time_travel": "images scheduled two days ahead on the local stack, whose clock is then moved",
     "faults": "the real processes on the local stack, killed under load, on a disturbed wire",
     "chaos": "poison in every queue, row and batch, among kills, pauses and duplicates: is anybody else late",
+    "batches": "batches on the local stack, whose workers and counters are killed: each ends once, with true counts",
     "guards": "each guard taken out of a copy: a test must turn red",
 }
 
 _MODULES = {
     **{name: f"tests.simulation.{name}" for name in ("crashes", "model", "webhooks", "delays")},
-    **{name: f"tests.chaos.{name}" for name in ("time_travel", "faults")},
+    **{name: f"tests.chaos.{name}" for name in ("time_travel", "faults", "batches")},
     **{name: f"tests.{name}" for name in ("chaos", "guards")},
 }
 

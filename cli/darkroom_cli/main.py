@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from darkroom_cli.audit import commands as audit
+from darkroom_cli.batches import commands as batches
 from darkroom_cli.capacity import commands as capacity
 from darkroom_cli.delay import commands as delays
 from darkroom_cli.delivery import commands as delivery
@@ -133,6 +134,7 @@ def options(
 app.command("upload", epilog=upload.EPILOG)(upload.command)
 app.command("status", epilog=images.STATUS_EPILOG)(images.status)
 app.add_typer(variants.app, name="variants")
+app.add_typer(batches.app, name="batches")
 app.command("download", epilog=images.DOWNLOAD_EPILOG)(images.download)
 app.command("top", epilog=top.EPILOG)(top.command)
 app.command("ls", epilog=images.LS_EPILOG)(images.ls)

@@ -1,7 +1,9 @@
 """The API of a Darkroom as Python calls; the command line uses them too."""
 
+from darkroom_client.batches import BatchTerms
 from darkroom_client.client import (
     ApiError,
+    NotFinished,
     ReceivedStatus,
     ReceivedVariant,
     Refused,
@@ -10,12 +12,13 @@ from darkroom_client.client import (
     Unavailable,
     Unreachable,
 )
-from darkroom_client.darkroom import Darkroom, NotDownloaded, NotFinished, UploadOptions, UploadTokenTerms
+from darkroom_client.darkroom import Darkroom, NotDownloaded, UploadOptions, UploadTokenTerms
 from darkroom_client.signature import is_signed
 from darkroom_client.variants import variant_path
 
 __all__ = [
     "ApiError",
+    "BatchTerms",
     "Darkroom",
     "NotDownloaded",
     "NotFinished",

@@ -145,6 +145,10 @@ class Unauthorized(Refused):
     """The caller may not use this API: no request succeeds until the caller uses another credential."""
 
 
+class NotFinished(ApiError):
+    """The timeout passed before the image, or the batch, had ended."""
+
+
 class AddressExpired(ApiError):
     """A presigned URL is no longer valid: get the image's status again for a new one."""
 
@@ -423,17 +427,33 @@ class Api:
         self._exchange("DELETE", f"/images/{image_id}", answered_by=httpx.codes.NO_CONTENT)
 
     def ask(
-        self, method: str, path: str, *, answered_by: int = httpx.codes.OK, body: Mapping[str, Any] | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        answered_by: int = httpx.codes.OK,
+        body: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
     ) -> dict[str, Any]:
         """Sends a request, with `body` as JSON, until it is answered; returns the answer's JSON object, or an empty one
         if it has none. Raises Refused for any other status than `answered_by`."""
-        return _json_object(self._exchange(method, path, answered_by=answered_by, body=body))
+        return _json_object(
+            self._exchange(method, path, answered_by=answered_by, body=body, idempotency_key=idempotency_key)
+        )
 
     def _exchange(
-        self, method: str, path: str, *, answered_by: int, body: Mapping[str, Any] | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        answered_by: int,
+        body: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
     ) -> httpx.Response:
-        content = None if body is None else dict(body)
-        response = self._send_patiently(lambda: self._client.request(method, path, json=content), self.url)
+        content, headers = None if body is None else dict(body), _keyed(idempotency_key)
+        response = self._send_patiently(
+            lambda: self._client.request(method, path, json=content, headers=headers), self.url
+        )
         if response.status_code != answered_by:
             raise self._refusal(response)
         return response

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
 from urllib.parse import urlencode
 
 from darkroom.domain.images.limits import MAX_BODY_BYTES
-from darkroom_client.client import AddressExpired, Api, ApiError, ReceivedStatus, ReceivedVariant, Refused, StatusAnswer
+from darkroom_client.batches import BatchesApi
+from darkroom_client.client import (
+    AddressExpired,
+    ApiError,
+    NotFinished,
+    ReceivedStatus,
+    ReceivedVariant,
+    Refused,
+    StatusAnswer,
+)
 from darkroom_client.polling import pause_before_poll
 
 if TYPE_CHECKING:
@@ -46,6 +55,7 @@ class UploadOptions(TypedDict, total=False):
     tags: list[str] | None
     metadata: Mapping[str, Any] | None
     visibility: Literal["private", "public", "signed"] | None
+    batch: str | None
     on_duplicate: Literal["reuse"] | None
 
 
@@ -66,11 +76,7 @@ class UploadTokenTerms(TypedDict, total=False):
     visibility: Literal["private", "public", "signed"]
 
 
-class NotFinished(ApiError):
-    """The timeout passed before the image had ended."""
-
-
-class Darkroom(Api):
+class Darkroom(BatchesApi):
     """A stack's API, at its output `ApiUrl`, with the API key of a tenant. Several threads may use one.
 
         with Darkroom(url, api_key) as darkroom:

@@ -1,4 +1,4 @@
-"""The worker of the Images table's stream: publishes what each write has to tell."""
+"""The worker of the tables' streams: publishes what each write has to tell."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from darkroom.domain.bulk.batches import is_batch_id
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.ids import is_image_id
 from darkroom.event_source import begin_again_at
@@ -25,7 +26,8 @@ LAST_WORDS_SECONDS = 1.0
 
 def log_change(log: Callable[..., None], change: RowChange, message: str, **details: str) -> None:
     """Logs a line about one write."""
-    with lines_about(**{"image_id" if is_image_id(change.subject) else "webhook_id": change.subject}):
+    name = "image_id" if is_image_id(change.subject) else "batch_id" if is_batch_id(change.subject) else "webhook_id"
+    with lines_about(**{name: change.subject}):
         for row in (change.before, change.after):  # a tombstone has forgotten the request, the row before it has not
             if isinstance(row, Image):
                 follow(row)

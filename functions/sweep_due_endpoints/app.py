@@ -42,6 +42,7 @@ def handler(event: object, context: LambdaContext) -> dict[str, Any]:
         # guard: events-follower-list-outage
         with bookkeeping("queues of followers not removed"):  # the next sweep comes within a minute
             followers.remove_left_behind(ports.clock())
+    emit_unless_zero("PausedSeconds", MetricUnit.Seconds, sweep.paused_seconds)
     late_seconds = {ENDPOINTS: sweep.late_seconds}
     summary = report_sweep(sweep, of="endpoint", late_seconds=late_seconds, behind=behind(late_seconds))
     missed = [*(f"endpoints {shard}" for shard in sweep.unlisted), *uncounted]

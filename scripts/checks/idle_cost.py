@@ -52,6 +52,9 @@ SWEEP_GIGABYTE_MILLISECONDS = 250 * 1.0
 ENDPOINT_SWEEP_GIGABYTE_MILLISECONDS = 150 * 0.5
 """The same of a sweep of endpoints: eight calls after another's four at once."""
 
+BATCH_SWEEP_MINUTES, BATCH_SWEEP_GIGABYTE_MILLISECONDS, BATCH_SWEEP_LOG_KILOBYTES = 5, 50 * 0.5, 0.5
+"""A sweep of batches every five minutes: one query of what is due."""
+
 SWEEP_LOG_KILOBYTES, ENDPOINT_SWEEP_LOG_KILOBYTES = 0.9, 0.7
 """Of a sweep, as measured on the local stack, with InvocationLogs=sampled."""
 
@@ -88,15 +91,20 @@ def items(**parameters: str) -> list[BillItem]:
     secrets = len(of("AWS::SecretsManager::Secret"))
     with_webhooks = "SweepDueEndpointsFunction" in stack
     queues, queries = dead_letter_queues(stack), SWEEP_QUERIES + with_webhooks * endpoint.DUE_SHARDS
+    of_batches = ("SweepDueBatchesFunction" in stack) / BATCH_SWEEP_MINUTES
     sweep = {
-        "Lambda requests": 1 + with_webhooks,
-        "Lambda GB-milliseconds": SWEEP_GIGABYTE_MILLISECONDS + with_webhooks * ENDPOINT_SWEEP_GIGABYTE_MILLISECONDS,
+        "Lambda requests": 1 + with_webhooks + of_batches,
+        "Lambda GB-milliseconds": SWEEP_GIGABYTE_MILLISECONDS
+        + with_webhooks * ENDPOINT_SWEEP_GIGABYTE_MILLISECONDS
+        + of_batches * BATCH_SWEEP_GIGABYTE_MILLISECONDS,
     }
     looks = {"SQS requests": queues + 1, "SNS requests": with_webhooks}
     runs, others = "the sweeper, one a minute", " and the fetch queue"
     if with_webhooks:
         runs, others = "both sweepers, one a minute of each", ", the fetch queue and the followers of events"
-    logs = SWEEP_LOG_KILOBYTES + with_webhooks * ENDPOINT_SWEEP_LOG_KILOBYTES
+    if of_batches:
+        runs += ", and a fifth as often of that of batches"
+    logs = SWEEP_LOG_KILOBYTES + with_webhooks * ENDPOINT_SWEEP_LOG_KILOBYTES + of_batches * BATCH_SWEEP_LOG_KILOBYTES
     lines = [
         BillItem(name=f"{len(alarms)} alarms, on {watched} metrics", dollars=ALARM * watched),
         BillItem(name=f"{composites} composite alarm, which pages", dollars=COMPOSITE_ALARM * composites),
@@ -112,7 +120,7 @@ def items(**parameters: str) -> list[BillItem]:
             dollars=MINUTES
             * cost(
                 {
-                    "DynamoDB read units": queries * _QUERY_UNITS
+                    "DynamoDB read units": (queries + of_batches) * _QUERY_UNITS
                     + _PAUSES_UNITS * (parameters.get("Bulk", "true") == "true")
                 }
             ),

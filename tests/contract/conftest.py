@@ -74,6 +74,7 @@ class Aws:
     usage_table: str
     counted_events_table: str
     pauses_table: str
+    batches_table: str
     endpoints_table: str
     deliveries_table: str
     webhooks_queue_url: str
@@ -119,6 +120,7 @@ class Aws:
             "USAGE_TABLE": self.usage_table,
             "COUNTED_EVENTS_TABLE": self.counted_events_table,
             "PAUSES_TABLE": self.pauses_table,
+            "BATCHES_TABLE": self.batches_table,
             "ENDPOINTS_TABLE": self.endpoints_table,
             "DELIVERIES_TABLE": self.deliveries_table,
             "DELIVERY_QUEUE_URL": self.delivery_queue_url,
@@ -182,6 +184,7 @@ def aws(ambient: None) -> Iterator[Aws]:
             usage_table=_table("UsageTable"),
             counted_events_table=_table("CountedEventsTable"),
             pauses_table=_table("PausesTable"),
+            batches_table=_table("BatchesTable"),
             endpoints_table=_table("EndpointsTable"),
             deliveries_table=_table("DeliveriesTable"),
             webhooks_queue_url=_consumer("webhooks"),

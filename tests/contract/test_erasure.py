@@ -13,7 +13,10 @@ from typing import Any
 import boto3
 import pytest
 
+from darkroom.aws.bulk.batches_table import BatchesTable
 from darkroom.aws.images.images_table import ImagesTable
+from darkroom.domain.bulk.batches import batch_id_for_key, open_batch
+from darkroom.domain.bulk.members import Change, Member, MemberState
 from darkroom.domain.dead_letters.dead_letter import ARCHIVED_FROM_SECONDS
 from darkroom.domain.images.image import (
     Attempt,
@@ -249,6 +252,10 @@ def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
         for policy in Policy:
             stack.token_buckets.take(bucket_of(policy, tenant), Tier.FREE.allowance, 1)
         stack.pauses.pause(Pause(kind="tenant", name=tenant, since=1))
+        batches = BatchesTable(boto3.client("dynamodb"), aws.batches_table)
+        batch = batches.create(open_batch(batch_id_for_key(tenant, "1"), tenant_id=tenant, now=1, name=f"of {tenant}"))
+        member = Member(batch_id=batch.batch_id, image_id=ours if tenant != "other" else theirs, joined_at=1)
+        batches.count(batch, [Change(None, replace(member, state=MemberState.DONE))], now=1)
     marks = _marks(functions, ours) | {
         "its key's label": b"of acme-73f1",
         "a webhook's URL": b"https://acme-73f1.example.com",
@@ -256,6 +263,7 @@ def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
         "a delivery": b"an event of acme-73f1",
         "its name, as a key or in it": b'"tenant_id": {"S": "acme-73f1',
         "its pause": b"tenant#acme-73f1",
+        "a batch": batch_id_for_key("acme-73f1", "1").encode(),
     }
     for name in ("AUTHORIZER_CACHE_SECONDS", "_LAG_SECONDS"):
         monkeypatch.setattr(erasing, name, 0)
@@ -275,6 +283,7 @@ def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
     assert len(list(stack.usage.days_of("other", since="2026", until="~"))) == 2
     assert boto3.client("dynamodb").scan(TableName=aws.token_buckets_table)["Count"] == len(Policy)
     assert [pause.subject for pause in stack.pauses.all() if isinstance(pause, Pause)] == ["tenant#other"]
+    assert boto3.client("dynamodb").scan(TableName=aws.batches_table)["Count"] == 3, "of the other: itself, sum, image"
     assert [key.tenant_id for key in stack.tenants.all_keys() if isinstance(key, ApiKey)] == ["other"]
 
 

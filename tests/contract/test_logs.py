@@ -156,7 +156,11 @@ class Run:
             self.sent("GET", f"/webhooks{path}")
         for path in ("rotate", "ping", "recover"):
             self.sent("POST", f"/webhooks/{webhook}/{path}")
-        image = self.sent("POST", "/images?variants=thumb", MAKING["/images"])
+        named = json.dumps({"name": FILENAME}).encode()
+        batch = self.sent("POST", "/batches", named)
+        for query in ("", f"?cursor={FILENAME}"):
+            self.sent("GET", f"/batches{query}")
+        image = self.sent("POST", f"/images?variants=thumb&batch={batch}", MAKING["/images"])
         self.sent("POST", "/images?variants=thumb", form(jpeg(50, 40)), content_type=FORM)
         soon = self.sent("POST", "/images?delay=PT20M", jpeg(60, 40))
         announced = self.sent("POST", "/uploads", MAKING["/uploads"])
@@ -191,6 +195,13 @@ class Run:
         self.sent("DELETE", f"/images/{soon}")
         self.worked("publish_events", {"Records": written(aws.images_table)})
         self.worked("count_usage", received(aws.usage_queue_url))
+        self.worked("count_batches", {"Records": written(aws.images_table)})
+        self.sent("POST", f"/batches/{batch}/close")
+        self.worked("sweep_due_batches", {})
+        of_batches = [
+            write for write in written(aws.batches_table) if "counts" in write["dynamodb"].get("NewImage", ())
+        ]
+        self.worked("publish_events", {"Records": of_batches})
         self.worked("create_deliveries", received(aws.webhooks_queue_url))
         self.worked("deliver_event", received(aws.delivery_queue_url))
         self.worked("sweep_due_images", {})
@@ -270,15 +281,20 @@ def test_every_line_has_its_trace_and_a_request_and_what_is_about_an_image_has_i
     assert {line.get("correlation_id") for line in lines} == {REQUEST_ID, INVOCATION_ID}
     assert "xray_trace_id" not in log.getvalue()
     for line in lines:
-        named = set(re.findall(rf"(?<![0-9a-z]){IMAGE_ID_PATTERN}(?![0-9a-z])", json.dumps(line)))
+        named = set(re.findall(rf"(?<![0-9a-z_]){IMAGE_ID_PATTERN}(?![0-9a-z])", json.dumps(line)))
         assert not named or line.get("image_id") in named, line
     assert {line["message"] for line in lines if "image_id" in line} >= OF_IMAGES
-    # While nothing fails, each such line has an image; but for the events of webhooks.
+    # While nothing fails, each such line has an image; but for the events of webhooks and of batches.
     of_images = [line for line in well if line["message"] in OF_IMAGES]
-    assert all("image_id" in line for line in of_images if not line.get("event_id", "").startswith(("ping-", "we_")))
+    assert all(
+        "image_id" in line for line in of_images if not line.get("event_id", "").startswith(("ping-", "we_", "ba_"))
+    )
     # Where the row is known, the request that accepted the image is too; a line about no image has its invocation.
     by_row = [
-        line for line in well if line["message"] in ("run", "notification settled", "fetch settled", "event published")
+        line
+        for line in well
+        if line["message"] in ("run", "notification settled", "fetch settled", "event published")
+        and "batch_id" not in line
     ]
     settling = {"transcode_image", "accept_upload", "fetch_original", "publish_events"}
     assert {line["function_name"] for line in by_row} == settling

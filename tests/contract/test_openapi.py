@@ -24,7 +24,15 @@ from tests.support.template import PAGE_ROUTES
 pytestmark = pytest.mark.promise("openapi")
 
 ACCESSES = get_args(Access.__value__)
-API_FUNCTIONS = ("submit_image", "begin_upload", "read_image", "reschedule_image", "delete_image", "manage_webhooks")
+API_FUNCTIONS = (
+    "submit_image",
+    "begin_upload",
+    "read_image",
+    "reschedule_image",
+    "delete_image",
+    "manage_webhooks",
+    "manage_batches",
+)
 
 
 def operations(access: Access = "anonymous") -> dict[str, dict[str, Any]]:

@@ -18,6 +18,7 @@ from darkroom.domain.images.image import Status
 from darkroom.domain.kernel.tenants import Quota
 from darkroom.domain.webhooks.endpoint_ids import endpoint_id_from
 from darkroom.wiring.kernel import parts
+from darkroom.wiring.kernel.batches import has_turn_of
 from darkroom_cli.parts.remains import KEPT, Remains
 from darkroom_cli.parts.work import purge
 from darkroom_client.client import ApiError
@@ -25,9 +26,10 @@ from tests.contract.conftest import Aws
 from tests.contract.functions import Context, Functions, call, document, http_event, load
 from tests.contract.operated import OperatedStack, operated_stack
 from tests.support.fakes.pictures import jpeg
+from tests.support.images import pending
 from tests.support.template import functions_of_the_core
 
-OF_PARTS = ("ENDPOINTS_TABLE", "USAGE_TABLE", "FETCH_QUEUE_URL", "PAUSES_TABLE")
+OF_PARTS = ("ENDPOINTS_TABLE", "USAGE_TABLE", "FETCH_QUEUE_URL", "BATCHES_TABLE", "PAUSES_TABLE")
 NOTIFY = endpoint_id_from(1, bytes(10))
 
 
@@ -110,6 +112,17 @@ def test_without_webhooks_an_order_that_names_one_is_told_so(
     )
     assert refused(call(submit, photo)) == (422, "part_not_deployed", sentence)
     assert refused(call(begin, upload)) == (422, "part_not_deployed", sentence)
+
+
+@pytest.mark.guards("bulk-off-no-batch", "bulk-off-every-turn")
+def test_without_bulk_an_order_for_a_batch_is_told_so_and_what_awaits_its_turn_there_begins(
+    core: Aws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit = load("submit_image", core, monkeypatch)
+    photo = http_event("POST", "/images", body=jpeg(64, 48), query=f"batch=ba_{'0' * 26}")
+    sentence = "This stack has no batches. Leave batch out."
+    assert refused(call(submit, photo)) == (422, "part_not_deployed", sentence)
+    assert has_turn_of("", boto3.client("dynamodb"))(pending(awaits_turn=True))
 
 
 @pytest.mark.guards("imports-off-url-refused")

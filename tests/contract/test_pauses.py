@@ -10,6 +10,7 @@ import pytest
 from botocore.stub import Stubber
 
 from darkroom.aws.pauses.pauses_table import PausesTable, RememberedPauses
+from darkroom.aws.webhooks.endpoints_table import EndpointsTable
 from darkroom.domain.images.transitions import PARKED_SECONDS, delete, park
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.pauses.pauses import KNOWN_SECONDS, REMEMBERED_SECONDS, Pause
@@ -27,6 +28,7 @@ from tests.contract.stores import BOTH, images_of, lose_first_answer
 from tests.support.fakes.pauses import FakePauses
 from tests.support.faults import refuse
 from tests.support.images import pending
+from tests.support.webhooks import endpoint
 
 NOW = 1_795_251_600_000
 FAST = Pause(kind="lane", name="fast", since=NOW, reason="a bad deployment")
@@ -156,6 +158,10 @@ def test_the_functions_park_what_is_paused_and_say_so(
     assert functions.transcode_image.counter.work == {}
     capsys.readouterr()
     call(functions.sweep_due_images, {})
+    assert '"PausedSeconds"' in capsys.readouterr().out
+    webhooks = EndpointsTable(boto3.client("dynamodb"), aws.endpoints_table)
+    webhooks.create(endpoint(paused_at=1, due_at=1))
+    assert call(functions.sweep_due_endpoints, {})["outcomes"] == {"paused": 1}
     assert '"PausedSeconds"' in capsys.readouterr().out
 
 

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.promise("every-route")
 
 UNKNOWN = "0" * 26
 UNKNOWN_WEBHOOK = "we_" + "0" * 16
+UNKNOWN_BATCH = "ba_" + "0" * 26
 EVENT, EVENT_TIME = "1kyvb60cwewgmgxx48pc1nwmdc-3", 1_795_251_601_300
 """The event that was delivered to every webhook."""
 MALFORMED = ("no-id", "0" * 25, "0" * 27, "I" * 26, "%2e%2e", "%00", "default", "acme", "we_x")
@@ -47,6 +48,7 @@ class Owned:
 
     bearer: dict[str, str]
     webhook: str
+    batch: str
     done: str
     scheduled: str
     announced: str
@@ -58,7 +60,7 @@ class Owned:
 
     def ids_for(self, route: Route) -> tuple[str, ...]:
         """What it has of the kind that the route is about."""
-        return (self.webhook,) if is_about_webhooks(route) else self.images
+        return {"webhooks": (self.webhook,), "batches": (self.batch,)}.get(subject_of(route), self.images)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +82,7 @@ class City:
         return {
             "rows": sorted(rows, key=lambda row: row["image_id"]["S"]),
             "webhooks": (sorted(map(str, endpoints["Items"])), sorted(map(str, deliveries["Items"]))),
+            "batches": sorted(map(str, scan(TableName=aws.batches_table)["Items"])),
             "objects": [
                 (bucket, entry["Key"])
                 for bucket in (aws.uploads_bucket, aws.originals_bucket, aws.outputs_bucket, aws.holds_bucket)
@@ -147,7 +150,8 @@ def city(aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO) -> City:
                 now=EVENT_TIME,
             )
         )
-        return Owned(bearer=bearer, webhook=webhook, done=done, scheduled=scheduled, announced=announced)
+        batch = gateway.request("POST", "/batches", body=b"{}", headers=bearer).body["id"]
+        return Owned(bearer=bearer, webhook=webhook, batch=batch, done=done, scheduled=scheduled, announced=announced)
 
     acme, globex = settle("acme", "fast"), settle("globex", "slow")
     shut = {
@@ -162,14 +166,14 @@ def city(aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO) -> City:
     return City(gateway=gateway, acme=acme, globex=globex, shut=shut, secrets=tuple(key[12:] for key in keys))
 
 
-def is_about_webhooks(route: Route) -> bool:
-    """Whether it is about webhooks, and not about images."""
-    return route.path.startswith("/webhooks")
+def subject_of(route: Route) -> str:
+    """What it is about: images, webhooks or batches, as its path begins."""
+    return route.path.split("/")[1]
 
 
 def unknown_to(route: Route) -> str:
     """An id of nothing, of the kind that the route is about."""
-    return UNKNOWN_WEBHOOK if is_about_webhooks(route) else UNKNOWN
+    return {"webhooks": UNKNOWN_WEBHOOK, "batches": UNKNOWN_BATCH}.get(subject_of(route), UNKNOWN)
 
 
 def addressed(route: Route, image_id: str) -> str:
@@ -182,7 +186,9 @@ def addressed(route: Route, image_id: str) -> str:
 def sent(city: City, route: Route, image_id: str, headers: dict[str, str], query: str = "") -> Answer:
     """The client's answer, without the parts that differ in every request."""
     body = {"PATCH": MOVE, "POST": MAKING.get(route.path, MORE_VARIANTS), "PUT": PHOTO}.get(route.method)
-    if is_about_webhooks(route):
+    if subject_of(route) == "batches":
+        body = {"POST /batches": b"{}"}.get(name_of(route))
+    if subject_of(route) == "webhooks":
         body = {"PATCH /webhooks/{id}": b'{"enabled": true}', "POST /webhooks": NEW_WEBHOOK}.get(name_of(route))
     answer = city.gateway.request(route.method, addressed(route, image_id) + query, body=body, headers=headers)
     if isinstance(answer.body, dict):
@@ -210,6 +216,9 @@ OWN = {
     "GET /webhooks/{id}": 200,
     "PATCH /webhooks/{id}": 200,
     "DELETE /webhooks/{id}": 204,
+    "GET /batches/{id}": 200,
+    "POST /batches/{id}/close": 200,
+    "DELETE /batches/{id}": 200,
     "POST /webhooks/{id}/rotate": 200,
     "POST /webhooks/{id}/ping": 202,
     "POST /webhooks/{id}/recover": 202,
@@ -226,6 +235,7 @@ def test_the_matrix_has_every_route_with_an_id() -> None:
     assert {route.path for route in ROUTES} - {route.path for route in WITH_AN_ID} == {
         *MAKING,
         "/upload-tokens",
+        "/batches",
         "/webhooks",
         "/openapi.json",
         "/usage",
@@ -249,10 +259,13 @@ def test_a_credential_that_opens_nothing_gets_the_same_refusal_everywhere_and_ch
         if not route.security:
             continue
         for kind, headers in city.shut.items():
-            webhooks = city.acme.webhook, city.globex.webhook, UNKNOWN_WEBHOOK
+            ids = {
+                "webhooks": (city.acme.webhook, city.globex.webhook, UNKNOWN_WEBHOOK),
+                "batches": (city.acme.batch, city.globex.batch, UNKNOWN_BATCH),
+            }
             images = city.acme.done, city.globex.scheduled, city.acme.announced, UNKNOWN, *MALFORMED
             refusal = refusals[kind]._replace(body=None) if route.method == "HEAD" else refusals[kind]
-            for image_id in webhooks if is_about_webhooks(route) else images:
+            for image_id in ids.get(subject_of(route), images):
                 assert sent(city, route, image_id, headers) == refusal, (name_of(route), kind, image_id)
     assert set(city.gateway.invoked) == {"authorize_request"}, "no handler hears of them"
     assert city.everything() == before
@@ -264,7 +277,7 @@ def test_anothers_image_or_webhook_is_no_different_from_none(city: City) -> None
     for route in WITH_AN_ID:
         for me, other in ((city.acme, city.globex), (city.globex, city.acme)):
             unknown = sent(city, route, unknown_to(route), me.bearer)
-            code = "unknown_webhook" if is_about_webhooks(route) else "unknown_image"
+            code = {"webhooks": "unknown_webhook", "batches": "unknown_batch"}.get(subject_of(route), "unknown_image")
             problem = None if route.method == "HEAD" else unknown.body["code"]
             assert (unknown.status, problem) == (404, None if route.method == "HEAD" else code), name_of(route)
             # What answers to HEAD is what answers to GET, and tries the malformed ones there.
@@ -434,7 +447,8 @@ def test_no_log_holds_a_secret_and_every_line_about_an_image_names_its_tenant(
     for route in sorted(ROUTES, key=lambda route: route.method == "DELETE"):
         for headers in (*city.shut.values(), city.acme.bearer, city.globex.bearer):
             webhook = city.globex.webhook if headers == city.globex.bearer else city.acme.webhook
-            answer = sent(city, route, webhook if is_about_webhooks(route) else city.acme.done, headers)
+            own = {"webhooks": webhook, "batches": city.acme.batch}.get(subject_of(route), city.acme.done)
+            answer = sent(city, route, own, headers)
             shown += [answer.body["secret"]] if "secret" in (answer.body or {}) else []
     said = log.getvalue() + capsys.readouterr().out
     assert len(shown) == 2, "each has rotated its webhook's"

@@ -50,6 +50,7 @@ from tests.contract.functions import (
 )
 from tests.contract.stores import ACME, BOTH, STORED
 from tests.support.fakes import FakeImages
+from tests.support.fakes.batch_rows import FakeBatches
 from tests.support.fakes.events import FakeUsage
 from tests.support.fakes.load_shedding import FakeTokenBuckets
 from tests.support.fakes.pauses import FakePauses
@@ -571,6 +572,7 @@ def test_a_tenant_or_a_key_that_cannot_be_read_concerns_no_other(kind: str, aws:
             usage=FakeUsage(),
             token_buckets=FakeTokenBuckets(),
             pauses=FakePauses(),
+            batches=FakeBatches(),
         )
         assert keys_of(ports, ["next"]) == {"next": ["00000009"]}, "an erasure finds it"
     with pytest.raises(UnreadableRow):

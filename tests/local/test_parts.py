@@ -6,8 +6,10 @@ Each function may do only what its role allows.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -19,8 +21,9 @@ from darkroom.ports.images import Due
 from darkroom_cli.operator.aws.image_registry import ImageRegistryTable
 from darkroom_cli.operator.aws.pause_registry import PauseRegistryTable
 from tests.local.keyed import client, done, ended
-from tests.local.local_stack import LocalStack, wait_until
+from tests.local.local_stack import LocalStack, document_in, wait_until
 from tests.support.fakes.pictures import jpeg
+from tests.unit.cli.fake_api import FakeApi
 
 pytestmark = pytest.mark.promise("parts")
 
@@ -108,6 +111,47 @@ def test_what_is_paused_waits_says_so_and_goes_on(stack: LocalStack, api: httpx.
         images.postpone(Due(row.due_at or 0, row.image_id), now())
     assert "paused" not in done(api, image_id)
     assert parked() == []
+
+
+def test_a_batch_is_filled_followed_and_ended_by_its_commands_and_a_webhook_hears_of_it_once(
+    stack: LocalStack, tmp_path: Path
+) -> None:
+    bodies = {f"{number}.jpg": jpeg(64 + number, 48) for number in range(4)} | {"bad.jpg": PHOTO[: len(PHOTO) // 2]}
+    for name, body in bodies.items():
+        (tmp_path / name).write_bytes(body)
+    photos = [tmp_path / name for name in bodies]
+
+    def run(*arguments: str | Path, status: int = 0) -> str:
+        answer = stack.darkroom(*arguments)
+        assert answer.returncode == status, answer.stdout
+        return answer.stdout
+
+    def create(*options: str) -> str:
+        made: str = re.findall(r"ba_\w+", run("batches", "create", *options))[0]
+        return made
+
+    def counts(batch_id: str) -> dict[str, int]:
+        images = document_in(run("batches", "show", batch_id, "--json"))["images"]
+        return {state: number for state, number in images.items() if number}
+
+    with FakeApi() as program:
+        run("webhooks", "add", f"{program.url}/webhooks", "--type", "batch.*")
+        batch, cancelled = create("--name", "catalogue", "--parallelism", "2"), create()
+        run("upload", *photos, "--batch", batch)
+        run("upload", *photos, "--batch", cancelled, "--delay", "PT1H")
+        assert all(each in run("batches", "ls") for each in (batch, cancelled))
+        run("batches", "close", batch)
+        run("batches", "cancel", cancelled, "--yes")
+        assert "completed" in run("batches", "wait", batch, "--timeout-seconds", "200", status=1), "one has failed"
+        run("batches", "wait", cancelled, "--timeout-seconds", "200", status=1)
+        assert counts(batch) == {"done": 4, "failed": 1}
+        assert counts(cancelled) == {"cancelled": 5}
+        wait_until(lambda: len(program.posts) == 2, "the webhook hears of both ends")
+        told = [json.loads(request.body) for request in program.posts]
+        assert {event["subject"]: event["type"] for event in told} == {
+            batch: "batch.completed",
+            cancelled: "batch.cancelled",
+        }
 
 
 def now() -> int:

@@ -258,6 +258,7 @@ KEYS = {
     "ThroughputTable": {"lane": {"S": NOTHING}, "minute": {"N": "1"}},
     "UsageTable": {"tenant_id": {"S": NOTHING}, "day": {"S": NOTHING}},
     "CountedEventsTable": {"event_id": {"S": NOTHING}},
+    "BatchesTable": {"place": {"S": NOTHING}, "part": {"S": NOTHING}},
     "PausesTable": {"subject": {"S": NOTHING}},
     "EndpointsTable": {"tenant_id": {"S": NOTHING}, "place": {"N": "0"}},
     "DeliveriesTable": {"endpoint_id": {"S": NOTHING}, "delivery_id": {"S": NOTHING}},

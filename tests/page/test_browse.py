@@ -1,4 +1,4 @@
-"""Browsing: a gallery of a thousand images, one image and what can be done with it, webhooks and their deliveries."""
+"""Browsing: a gallery of a thousand images, one image and what can be done with it, batches, webhooks, deliveries."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from browser.tabs import NARROW, WIDE
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.images.listing import LISTED_STATUSES
 from darkroom.domain.webhooks.delivery import DeliveryStatus
+from darkroom_client import Darkroom
 from tests.page.uploads import images_of
 from tests.page.visitor import Visitor
 from tests.support.planted import clock, delivery, endpoint, image, plant, plant_webhook
@@ -244,6 +245,20 @@ def test_images_stay_while_the_service_asks_to_wait(visitor: Visitor) -> None:
 
 
 _IN_DAYS = "(days) => new Date(Date.now() + days * 86400000).toISOString().slice(0, 16)"
+
+
+def test_a_batch_is_followed_and_closed(visitor: Visitor) -> None:
+    with Darkroom(visitor.stack.api_url, visitor.account.key) as darkroom:
+        batch = darkroom.create_batch(name="catalogue")
+    page = visitor.tab("#/batches")
+    item = page.get_by_role("listitem").filter(has=page.get_by_role("heading", name="catalogue"))
+    expect(item.get_by_role("progressbar", name="Images of catalogue that have ended")).to_be_visible()
+    expect(item).to_contain_text("No images yet.")
+    item.get_by_role("button", name="Close catalogue").click()
+    expect(item.get_by_role("button", name="Close catalogue")).to_have_count(0)
+    with Darkroom(visitor.stack.api_url, visitor.account.key) as darkroom:
+        assert darkroom.batch(batch["id"])["closed_at"] is not None
+    settle(page)
 
 
 def test_a_delivery_is_sent_again(visitor: Visitor) -> None:

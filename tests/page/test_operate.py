@@ -31,7 +31,7 @@ PARTS = (
     "",
     *(
         f"operate/{name}"
-        for name in ("failures", "images", "delays", "tenants", "webhooks", "pauses", "drills", "audit")
+        for name in ("failures", "images", "delays", "tenants", "webhooks", "pauses", "batches", "drills", "audit")
     ),
 )
 

@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 from browser import axe
 from browser.layout import settle, what_sticks_out
 from darkroom.domain.images.image import Status
+from darkroom_client import Darkroom
 from tests.page.uploads import choose, photo
 from tests.page.visitor import LOOKS, Visitor
 from tests.support.planted import clock, delivery, endpoint, image, plant, plant_webhook
@@ -40,6 +41,8 @@ def test_every_screen_is_accessible_and_fits(visitor: Visitor, width: int, dark:
     plant(visitor.stack, [scheduled, failed, done, *(image(tenant, number) for number in range(4, 40))])
     webhook = endpoint(tenant, description="the shop's own server", url=f"https://receiver.example/{'long-' * 30}")
     plant_webhook(visitor.stack, webhook, [delivery(webhook, number) for number in range(3)])
+    with Darkroom(visitor.stack.api_url, visitor.account.key) as darkroom:
+        darkroom.create_batch(name="a-long-name-" * 16, parallelism=2)
     page = visitor.tab(width=width, dark=dark)
     screens: dict[str, tuple[str, Callable[[Page], None]]] = {
         "upload": ("#/", with_files),
@@ -49,6 +52,7 @@ def test_every_screen_is_accessible_and_fits(visitor: Visitor, width: int, dark:
         "scheduled image": (f"#/images/{scheduled.image_id}", as_it_is),
         "failed image": (f"#/images/{failed.image_id}", as_it_is),
         "done image": (f"#/images/{done.image_id}", with_a_question),
+        "batches": ("#/batches", with_a_question_of_a_batch),
         "webhooks": ("#/webhooks", with_a_new_one),
         "webhook": (f"#/webhooks/{webhook.endpoint_id}", with_open_details),
         "reference": ("#/api", as_it_is),
@@ -87,6 +91,11 @@ def with_a_recipe(page: Page) -> None:
 
 def with_a_question(page: Page) -> None:
     page.get_by_role("button", name="Delete image…").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+
+
+def with_a_question_of_a_batch(page: Page) -> None:
+    page.get_by_role("button", name="Cancel a-long-name").click()
     expect(page.get_by_role("dialog")).to_be_visible()
 
 

@@ -276,7 +276,7 @@ READING = {
     "delete_image",  # a tenant's own; erasing a tenant uses it as a part of an action
     *("list_dead_letters", "list_given_up", "list_late_images", "list_orphans", "list_retrying", "list_scheduled"),
     *("list_pauses", "list_unreadable_rows", "observe_stack", "rate_limiter", "retry_transient", "trace_image"),
-    *("measure_lanes", "serve_page"),
+    *("manage_batches", "measure_lanes", "serve_page"),  # of the first only the type of what it read
 }
 
 

@@ -678,7 +678,8 @@ def test_nothing_is_sent_to_a_paused_endpoint_and_all_of_it_goes_on_after_that(
     assert world.deliver(message_for(world.rows(endpoint)[-1])).outcome == "paused", "a message that was under way"
     world.run_for(HOUR)
     world.now = world.endpoint(endpoint).due_at or 0
-    assert world.sweep().outcomes == Counter(paused=1)
+    swept = world.sweep()
+    assert swept.outcomes == Counter(paused=1) and swept.paused_seconds >= HOUR, "an alarm reminds"
     assert len(world.receiver.requests) == 1
     change_endpoint(world.endpoints, world.endpoint(endpoint), lambda row: resume(row, now=world.now))
     assert resume(world.endpoint(endpoint), now=world.now + 1) == world.endpoint(endpoint), "once"

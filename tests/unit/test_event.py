@@ -47,10 +47,12 @@ from darkroom_cli.operator.domain.next_run import redo, replay
 from local_aws.event_patterns import passes
 from repository.expand_template import resources
 from tests.support.fakes import FakeImages
+from tests.support.fakes.batches import COUNTED
 from tests.support.image_changes import NOW, SOURCE, VARIANT, accepted, claimed, done
 from tests.support.images import CAUSE
 
 MAPPING = resources("AWS::Lambda::EventSourceMapping")["PublishEventsFunctionImagesTable"]
+COUNTING = resources("AWS::Lambda::EventSourceMapping")["CountBatchesFunctionImagesTable"]
 
 
 ADDED = Recipe(variants=(VariantSpec(name="hero", width=2000),))
@@ -277,13 +279,15 @@ def record(before: Image | None, after: Image | None) -> dict[str, Any]:
 
 @given(
     first=st.sampled_from(["accepted", "scheduled", "announced"]),
+    in_batch=st.booleans(),
     writes=st.lists(st.sampled_from(sorted(WRITES)), max_size=40),
 )
-def test_whatever_is_written_the_row_can_tell_it_again_and_the_filter_lets_it_through(
-    first: str, writes: list[str]
+def test_whatever_is_written_the_row_can_tell_it_again_and_the_filters_let_it_through(
+    first: str, in_batch: bool, writes: list[str]
 ) -> None:
     images = FakeImages()
     row = accepted(process_at=NOW + 1_000) if first == "scheduled" else accepted()
+    row = replace(row, batch="ba_1p7t6r04aaqprxvrggww5m0fzk" if in_batch else None)
     row = images.create(await_upload(row, now=NOW) if first == "announced" else row)
     history: list[tuple[Image | None, Image | None]] = [(None, row)]
     for name in writes:
@@ -303,7 +307,10 @@ def test_whatever_is_written_the_row_can_tell_it_again_and_the_filter_lets_it_th
     events = []
     for before, after_write in history:
         event = event_of(before, after_write)
-        assert passes(MAPPING["FilterCriteria"]["Filters"], record(before, after_write)) == (event is not None)
+        written_to_stream = record(before, after_write)
+        assert passes(MAPPING["FilterCriteria"]["Filters"], written_to_stream) == (event is not None)
+        is_counted = in_batch and event is not None and event.type in COUNTED
+        assert passes(COUNTING["FilterCriteria"]["Filters"], written_to_stream) == is_counted
         events += [event] if event else []
     assert len({event.event_id for event in events}) == len(events), "an id names one event"
     again = {event.event_id: event for event in events_of(row)}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from darkroom.domain.bulk.batches import NO_COUNTS, batch_id_from_bits, close, end, open_batch
 from darkroom.domain.images.pictures import EdgeUrls
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint, disable
@@ -30,7 +31,12 @@ def republish(
     pause = ([] if pauses is None else pauses).append
     pace = RateLimiter(per_second=5, clock=stack.clock, pause=pause) if publish else None
     ports = RepublishEventsPorts(
-        audit=stack.audit, images=stack.images, endpoints=stack.endpoints, topic=stack.topic, edge=stack.edge
+        audit=stack.audit,
+        images=stack.images,
+        endpoints=stack.endpoints,
+        batches=stack.batches,
+        topic=stack.topic,
+        edge=stack.edge,
     )
     return republish_events(ports, RepublishSelection(**{"since": 0} | wanted), pace=pace)
 
@@ -68,6 +74,15 @@ def test_the_event_of_a_public_image_has_the_urls_that_it_had() -> None:
     republish(stack, types=frozenset({"image.done"}))
     assert stack.topic.published == [told]
     assert told is not None and told.data["picture"]["url"].startswith("https://d1.example/public/")
+
+
+def test_the_end_of_a_batch_is_published_as_well(stack: FakeStack) -> None:
+    row = open_batch(batch_id_from_bits(bytes(16)), tenant_id="acme", now=stack.world.now)
+    for after in (row, end(close(row, now=stack.world.now), NO_COUNTS, now=stack.world.now)):
+        stack.batches.rows[row.batch_id] = after
+        run = republish(stack, types=frozenset({"batch.completed"}))
+    assert [event.event_id for event in stack.topic.published] == [f"{row.batch_id}-2"]
+    assert (run.rows, published(stack)) == (3, [("batch.completed", "acme")])
 
 
 def test_what_endpoints_tell_is_published_as_well(stack: FakeStack) -> None:

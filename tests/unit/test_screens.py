@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from darkroom.domain.bulk.batches import BatchState
 from darkroom.domain.events.event import PATTERNS
 from darkroom.domain.images.listing import LISTED_STATUSES, MAX_PAGE_IMAGES
 from darkroom.domain.webhooks.delivery import MAX_PAGE_DELIVERIES, DeliveryStatus
 from darkroom.domain.webhooks.endpoint import MAX_DESCRIPTION_CHARACTERS
 from darkroom.domain.webhooks.endpoint_ids import MAX_ENDPOINTS
+from darkroom.http.bulk.batches import MAX_PAGE_BATCHES
 
 SCREENS = Path(__file__).parents[2] / "layers" / "page" / "web" / "screens"
 
@@ -36,6 +38,12 @@ def number(module: str, constant: str) -> int:
 def test_the_gallery_can_be_filtered_by_every_status_and_reads_the_largest_pages_that_the_api_gives() -> None:
     assert sorted(listed("browse/list.js", "STATUSES")) == sorted(LISTED_STATUSES)
     assert number("browse/list.js", "PAGE_IMAGES") == MAX_PAGE_IMAGES
+
+
+def test_the_page_knows_the_states_of_batches() -> None:
+    states = re.search(r"@property \{(.*?)\} state", source("batches.js"))
+    assert states is not None and re.findall(r'"(\w+)"', states[1]) == list(BatchState)
+    assert number("batches.js", "PAGE_BATCHES") <= MAX_PAGE_BATCHES
 
 
 def test_the_page_offers_as_many_webhooks_events_and_statuses_of_deliveries_as_the_api_takes() -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ from typing import Any
 import pytest
 from samtranslator.yaml_helper import yaml_parse
 
+from darkroom.aws.bulk.batches_table import BATCHES
 from darkroom.aws.edge.made_variants import MADE_ON_REQUEST
 from darkroom.aws.images.images_table import DUE_INDEX, LISTED_INDEX, NEWEST_INDEX, REFERENCES_INDEX, WAITING_INDEX
 from darkroom.aws.usage.usage_table import PARTS
+from darkroom.domain.bulk.batches import NO_COUNTS, Stop, close, end, open_batch, stop
 from darkroom.domain.edge.instructions import KEPT_DAYS
 from darkroom.domain.events.event import EventType
 from darkroom.domain.images.image import DUE_SHARDS, LIST_SHARDS, Image
@@ -32,6 +35,7 @@ from darkroom.http.kernel.problems import PROBLEMS
 from darkroom.settings import AccessSettings, InputSettings, MissingSettings, ReachSettings
 from darkroom.wiring.egress.egress_policy import policy_of
 from darkroom_cli.doctor.template import Values
+from local_aws.event_patterns import passes
 from repository.expand_template import (
     OBSERVABILITY,
     Template,
@@ -130,7 +134,7 @@ def folder_of(logical_id: str) -> str:
 
 def given_up_to(source: dict[str, Any]) -> str | None:
     """The queue that gets what a stream's source gave up."""
-    return referred(source["DestinationConfig"]["OnFailure"]["Destination"])
+    return referred(source.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination"))
 
 
 @pytest.mark.parametrize("name", QUEUES)
@@ -211,7 +215,27 @@ def test_a_consumer_gets_events_of_known_types_as_they_were_published_and_loses_
     assert {"image.done", "image.variants_added", "image.deleted"} <= set(types), "which change what is stored"
 
 
-@pytest.mark.parametrize("name", ["ImagesTable", "EndpointsTable"])
+def test_a_batch_is_counted_when_it_is_closed_or_stops_and_no_stream_has_a_third_reader() -> None:
+    readers = Counter(source["EventSourceArn"]["Fn::GetAtt"][0] for source in STREAM_SOURCES.values())
+    assert max(readers.values()) == 2
+    filters = STREAM_SOURCES["CountBatchesFunctionBatchesTable"]["FilterCriteria"]["Filters"]
+    opened = open_batch("ba_1p7t6r04aaqprxvrggww5m0fzk", tenant_id="acme", now=0)
+    closed, stopped = close(opened, now=1), stop(opened, Stop.CLIENT, now=1)
+    ended = end(closed, NO_COUNTS, now=2)
+    for before, after, counts in (
+        (opened, closed, True),
+        (opened, stopped, True),
+        (closed, stop(closed, Stop.FAILURE, now=2), True),
+        (closed, ended, False),
+        (None, opened, False),
+    ):
+        images = {"OldImage": before, "NewImage": after}
+        write = {name: BATCHES.item_of(row) for name, row in images.items() if row is not None}
+        assert passes(filters, {"dynamodb": {"Keys": {"part": {"S": "batch"}}, **write}}) is counts
+        assert not passes(filters, {"dynamodb": {"Keys": {"part": {"S": "sum#0"}}, **write}})
+
+
+@pytest.mark.parametrize("name", ["ImagesTable", "EndpointsTable", "BatchesTable"])
 def test_a_stream_has_time_to_be_read_again_until_it_forgets(name: str) -> None:
     source = STREAM_SOURCES[f"PublishEventsFunction{name}"]
     assert source["EventSourceArn"] == {"Fn::GetAtt": [name, "StreamArn"]}
@@ -1230,15 +1254,22 @@ def test_rows_that_say_when_to_be_forgotten_are() -> None:
     assert "forget_at" in {field.name for field in dataclasses.fields(Image)}
 
 
-@pytest.mark.parametrize("sweeper", ["SweepDueImagesFunction", "SweepDueEndpointsFunction"])
-def test_sweeps_do_not_overlap(sweeper: str) -> None:
-    assert FUNCTIONS[sweeper]["Timeout"] < 60
+@pytest.mark.parametrize(
+    ("sweeper", "period"),
+    [
+        ("SweepDueImagesFunction", "1 minute"),
+        ("SweepDueEndpointsFunction", "1 minute"),
+        ("SweepDueBatchesFunction", "5 minutes"),
+    ],
+)
+def test_sweeps_do_not_overlap(sweeper: str, period: str) -> None:
+    assert FUNCTIONS[sweeper]["Timeout"] < 60 * int(period[0])
     (rule,) = [
         rule
         for rule in resources("AWS::Events::Rule").values()
         if sweeper in {referred(target["Arn"]) for target in rule["Targets"]}
     ]
-    assert rule["ScheduleExpression"] == "rate(1 minute)"
+    assert rule["ScheduleExpression"] == f"rate({period})"
     (retries,) = [
         config
         for config in resources("AWS::Lambda::EventInvokeConfig").values()
@@ -1375,7 +1406,9 @@ def test_a_version_is_replaced_when_a_value_changes_that_its_function_is_told_an
         ours = {_written(_signer_of(value)) for variable, value in items.items() if variable in ("Edge", "Signer")}
         assert ours == {value for value in told if "Fn::Select" in value}
         description = re.sub(r"\$\{(Signer|Values)\}", "", text) + json.dumps(items.get("Values", ""))
-    assert set(re.findall(r"\$\{(\w+)\}", description)) == parameters
+    # A parameter that makes the function need not be told: another value of it removes the function.
+    making = referred_in({"Condition": template[name]["Condition"]}) if "Condition" in template[name] else set()
+    assert parameters <= set(re.findall(r"\$\{(\w+)\}", description)) <= parameters | making
 
 
 def _written(value: Any) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from darkroom.aws.bulk import batches_table
 from darkroom.aws.events.followers import PREFIX
 from darkroom.aws.images.images_table import DUE_INDEX, LISTED_INDEX, NEWEST_INDEX, REFERENCES_INDEX, WAITING_INDEX
 from darkroom.aws.webhooks import deliveries_table, endpoints_table
@@ -34,7 +35,7 @@ pytestmark = pytest.mark.promise("permissions")
 
 CORE = ROOT / "layers" / "core" / "darkroom"
 VERSIONED_ROWS = CORE / "aws" / "kernel" / "versioned_rows.py"
-WEBHOOKS = CORE / "operations" / "webhooks"
+BULK, WEBHOOKS = (CORE / "operations" / part for part in ("bulk", "webhooks"))
 ADAPTERS = {
     "images": ("images_table", "ImagesTable"),
     "uploads": ("uploads", "UploadsBucket"),
@@ -79,6 +80,7 @@ ADAPTERS = {
     "leases": ("variant_leases", "VariantLeasesTable"),
     "signing_secret": ("secrets", "StoredSecret"),
     "known_pauses": ("pauses_table", "PausesTable"),
+    "batches": ("batches_table", "BatchesTable"),
 }
 """The adapter of each port, which has one name from the handlers to the operations."""
 
@@ -132,6 +134,7 @@ RESOURCES = {
     "leases": {f"{TABLE}${{TokenBucketsTableName}}"},
     "signing_secret": {"${VariantKey.Id}"},
     "known_pauses": {"${PausesTable.Arn}"},
+    "batches": {"${BatchesTable.Arn}"},
 }
 
 RESOURCES_OF_THE_CORE = {
@@ -193,6 +196,9 @@ INDEXES = {
     ("images", "with_reference"): f"${{ImagesTable.Arn}}/index/{REFERENCES_INDEX}",
     ("endpoints", "due"): f"${{EndpointsTable.Arn}}/index/{endpoints_table.DUE_INDEX}",
     ("deliveries", "due"): f"${{DeliveriesTable.Arn}}/index/{deliveries_table.DUE_INDEX}",
+    ("batches", "due"): f"${{BatchesTable.Arn}}/index/{batches_table.DUE_INDEX}",
+    ("batches", "waiting"): f"${{BatchesTable.Arn}}/index/{batches_table.WAITING_INDEX}",
+    ("batches", "of_tenant"): f"${{BatchesTable.Arn}}/index/{batches_table.LISTED_INDEX}",
     ("deliveries", "of_image"): f"${{DeliveriesTable.Arn}}/index/{deliveries_table.IMAGE_INDEX}",
 }
 """The index that a port's method reads."""
@@ -220,6 +226,9 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
         ("dynamodb:Query", f"${{ImagesTable.Arn}}/index/{NEWEST_INDEX}"),
     },
     "release_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
+    # A transaction changes and removes items, too.
+    "count_batches": {("dynamodb:UpdateItem", "${BatchesTable.Arn}"), ("dynamodb:DeleteItem", "${BatchesTable.Arn}")},
+    "sweep_due_batches": {("dynamodb:DeleteItem", "${BatchesTable.Arn}")},
     "count_usage": {("dynamodb:UpdateItem", "${UsageTable.Arn}")},
     "deliver_event": {("dynamodb:GetItem", "${EndpointsTable.Arn}")},
     "manage_webhooks": {("dynamodb:GetItem", "${EndpointsTable.Arn}")},
@@ -281,6 +290,8 @@ def port_calls(path: Path, name: str, seen: set[tuple[Path, str]]) -> Iterator[t
             yield "tenants", "tenant"
         elif isinstance(node, ast.Attribute) and node.attr == "has_recipient":
             yield from port_calls(WEBHOOKS / "find_recipient.py", "has_recipient", seen)
+        elif isinstance(node, ast.Attribute) and node.attr in ("join_batch", "has_turn"):
+            yield from port_calls(BULK / "join_batch.py", node.attr, seen)
         elif isinstance(node, ast.Attribute) and node.attr == "cleanups":
             yield from port_calls(WEBHOOKS / "blank_deliveries.py", "blank_deliveries", seen)
         elif isinstance(node, ast.Name) and node.id in here.definitions:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CORE_LAYER, PARTS_LAYER = "CoreLayer", "PartsLayer"
 
-SLICES_OF_PARTS = frozenset({"webhooks", "events", "usage", "imports", "egress", "edge"})
+SLICES_OF_PARTS = frozenset({"webhooks", "events", "usage", "imports", "egress", "edge", "bulk"})
 """The slices of the package that are in the layer of optional parts, as layers/core/Makefile says."""
 
 

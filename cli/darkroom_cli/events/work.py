@@ -79,6 +79,7 @@ def republish(stack: Stack, wanted: RepublishSelection, *, rate: int | None) -> 
                 RepublishEventsPorts(
                     images=stack.images,
                     endpoints=stack.endpoints,
+                    batches=stack.batches,
                     topic=stack.topic,
                     audit=stack.audit,
                     edge=stack.edge,

@@ -16,6 +16,7 @@ from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.webhooks.endpoint import Endpoint
 from darkroom.http.webhooks.webhooks import webhook_document
 from darkroom_cli.audit import work as audit
+from darkroom_cli.batches.in_work import in_work
 from darkroom_cli.delay import work as delay
 from darkroom_cli.delay.choice import Choice
 from darkroom_cli.dlq import work as dlq
@@ -68,6 +69,7 @@ class Parts:
             "tenants": lambda query: _told(tenants.list_tenants, stack, as_json=True),
             "webhooks": self._webhooks,
             "pauses": lambda query: {"lanes": list(LANES), **_told(pauses.list_, stack, as_json=True)},
+            "batches": lambda query: in_work(stack),
             "alarms": lambda query: {"alarms": self._overview(query)["alarms"]},
             "audit": self._audit,
             "drills": lambda query: _told(drill.list_, stack, as_json=True),

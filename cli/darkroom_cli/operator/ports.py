@@ -10,6 +10,7 @@ from darkroom.ports.images import Images
 from darkroom.ports.tenants import Tenants
 
 if TYPE_CHECKING:
+    from darkroom.domain.bulk.batches import Batch
     from darkroom.domain.images.image import Image
     from darkroom.domain.kernel.instants import Milliseconds
     from darkroom.domain.kernel.tenants import Tenant
@@ -200,6 +201,16 @@ class PauseRegistry(Protocol):
 
     def forget(self, kind: Paused, name: str) -> None:
         """Removes its pause, in force or not; one that is not there is no error."""
+
+
+class BatchRegistry(Protocol):
+    """The tenants' batches. Raises Retryable if the table cannot answer."""
+
+    def everything(self) -> Iterator[Batch | UnreadableRow]:
+        """The rows of all batches, in any order, read as the caller iterates; perhaps seconds out of date."""
+
+    def forget(self, tenant_id: str) -> int:
+        """Removes the tenant's batches with all that they know of their images; returns how many."""
 
 
 class LaneSources(Protocol):

@@ -25,7 +25,7 @@ KEPT: Mapping[Part, tuple[str, ...]] = {
     "usage": ("UsageQueue", "UsageDeadLetters", "UsageTable", "CountedEventsTable"),
     "imports": ("FetchQueue", "FetchDeadLetters"),
     "page": (),
-    "bulk": ("PausesTable",),
+    "bulk": ("BatchesTable", "PausesTable"),
 }
 """What each part alone writes to, in the order in which it is emptied. Nothing of the core is named here."""
 

@@ -19,6 +19,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError, NoCredentialsError, NoRegionError
 
+from darkroom.aws.bulk.batches_table import BatchesTable
 from darkroom.aws.dead_letters.dead_letters import DeadLetterArchive, DeadLetterQueues
 from darkroom.aws.events.events_topic import SnsTopic
 from darkroom.aws.images.outcomes_table import OutcomesTable
@@ -38,6 +39,7 @@ from darkroom.domain.kernel.parts import PARTS
 from darkroom.ports.kernel import UnreadableRow
 from darkroom_cli.operator.aws.alarms import CloudWatchAlarms
 from darkroom_cli.operator.aws.audit_log import AuditLog
+from darkroom_cli.operator.aws.batch_registry import BatchRegistryTable
 from darkroom_cli.operator.aws.hold_releases import HoldReleases
 from darkroom_cli.operator.aws.image_registry import ImageRegistryTable
 from darkroom_cli.operator.aws.lane_event_sources import LaneEventSources
@@ -203,6 +205,16 @@ class Stack(RunningStack):
     def pauses(self) -> PauseRegistryTable:
         """The pauses of lanes and tenants; the table stays when its part goes."""
         return PauseRegistryTable(self.client("dynamodb"), self._resource("PausesTable"))
+
+    @property
+    def batches(self) -> BatchRegistryTable:
+        """The tenants' batches; the table stays when its part goes."""
+        return BatchRegistryTable(self.client("dynamodb"), self._resource("BatchesTable"))
+
+    @property
+    def batch_rows(self) -> BatchesTable:
+        """The same, as the product reads them."""
+        return BatchesTable(self.client("dynamodb"), self._resource("BatchesTable"))
 
     @property
     def lane_sources(self) -> LaneEventSources:

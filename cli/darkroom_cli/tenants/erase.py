@@ -57,6 +57,7 @@ def _ports(stack: Stack) -> EraseTenantPorts:
         usage=stack.usage,
         token_buckets=stack.token_buckets,
         pauses=stack.pauses,
+        batches=stack.batches,
     )
 
 
@@ -334,8 +335,8 @@ def _report(stack: Stack, erased: Mapping[str, _Erased], left: Mapping[str, tupl
         of = of_tenant.forgotten
         done = (
             f"{display.of(of_tenant.images, 'image')}, {display.of(of.keys, 'key')}, "
-            f"{display.of(of.webhooks, 'webhook')} with {display.of(of.deliveries, 'delivery', 'deliveries')} "
-            f"and {display.of(of.usage, 'count')} of usage"
+            f"{display.of(of.webhooks, 'webhook')} with {display.of(of.deliveries, 'delivery', 'deliveries')}, "
+            f"{display.of(of.batches, 'batch', 'batches')} and {display.of(of.usage, 'count')} of usage"
         )
         if tenant_id not in of_tenant.unreadable:
             display.line(out, f"Erased {tenant_id}: {done}.", style="bold")

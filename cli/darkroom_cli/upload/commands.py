@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from darkroom.domain.kernel.visibility import Visibility
+from darkroom_cli.batches.ids import checked_batch_id
 from darkroom_cli.options import option
 from darkroom_cli.stack.target import ApiKeyOption, IamOption, UrlOption, resolve
 from darkroom_cli.terminal import display
@@ -29,6 +30,7 @@ EPILOG = """[bold]Examples[/bold]
   ./darkroom upload photo.jpg --recipe card.json
   ./darkroom upload photo.jpg --process-at 2027-03-01T09:00:00+01:00
   ./darkroom upload *.jpg --reference order-17 --tag shoes --tag 'summer 2027'
+  ./darkroom upload *.jpg --batch "$(./darkroom batches create --parallelism 20)"
   ./darkroom upload *.jpg --wait --json > report.json
   DARKROOM_URL=https://abc123.execute-api.eu-west-1.amazonaws.com \\
     ./darkroom upload *.jpg --iam             [dim]to a stack deployed with Access=iam[/dim]
@@ -109,6 +111,15 @@ VisibilityOption = Annotated[
     Visibility | None,
     option("--visibility", "V", "Who may see it by CloudFront: private, public, signed. Default: the tenant's."),
 ]
+BatchOption = Annotated[
+    str | None,
+    option(
+        "--batch",
+        "ID",
+        "The open batch that they join, as `batches create` prints it.",
+        callback=checked_batch_id,
+    ),
+]
 JsonOption = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON document at the end, and no ids: files, their images, a summary."),
@@ -130,6 +141,7 @@ def command(
     tags: TagOption = None,
     metadata: MetadataOption = None,
     visibility: VisibilityOption = None,
+    batch: BatchOption = None,
     concurrency: ConcurrencyOption = 8,
     timeout_seconds: TimeoutOption = 900,
     key_source: KeySourceOption = KeySource.RANDOM,
@@ -151,8 +163,6 @@ def command(
     A request that fails or finds a busy stack is retried after growing pauses.
     That never makes a second image: they carry one Idempotency-Key, or reuse it.
     """
-    if reuse and key_source is KeySource.CONTENT:
-        raise typer.BadParameter("leave out --idempotency-key-from: no key is sent.", param_hint="--reuse")
     order = replace(
         _what_to_make(preset, variants, recipe_file, metadata),
         process_at=process_at,
@@ -162,7 +172,8 @@ def command(
         reference=reference,
         tags=",".join(tags) if tags else None,
         visibility=visibility,
-        on_duplicate="reuse" if reuse else None,
+        batch=batch,
+        on_duplicate=_on_duplicate(reuse, key_source),
     )
     target = resolve(url, api_key, iam)
     work.upload(
@@ -175,6 +186,12 @@ def command(
         timeout_seconds=timeout_seconds,
         as_json=as_json,
     )
+
+
+def _on_duplicate(reuse: bool, key_source: KeySource) -> Literal["reuse"] | None:
+    if reuse and key_source is KeySource.CONTENT:
+        raise typer.BadParameter("leave out --idempotency-key-from: no key is sent.", param_hint="--reuse")
+    return "reuse" if reuse else None
 
 
 def _files(arguments: list[str]) -> list[Photo]:

@@ -28,8 +28,8 @@ class NoOrder(Exception):
 @dataclass(frozen=True, kw_only=True)
 class UploadOrder:
     """What to make; without any of the first three the stack decides. `recipe` is JSON, as short as possible. The
-    others say when, which webhook alone hears of it, what to do if it is there, and the client's own words, in the
-    API's terms; the API checks them."""
+    others say when, which webhook alone hears of it, its batch, what to do if it is there, and the client's own words,
+    in the API's terms; the API checks them."""
 
     preset: str | None = None
     variants: str | None = None
@@ -42,6 +42,7 @@ class UploadOrder:
     tags: str | None = None
     metadata: str | None = None
     visibility: str | None = None
+    batch: str | None = None
     on_duplicate: Literal["reuse"] | None = None
 
     @property

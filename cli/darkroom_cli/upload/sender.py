@@ -14,7 +14,7 @@ from darkroom_cli.terminal.interrupts import Interrupted
 from darkroom_cli.upload.order import UploadOrder
 from darkroom_cli.upload.photos import Photo
 from darkroom_client import Darkroom
-from darkroom_client.client import ApiError, StatusAnswer, Unauthorized, Unreachable
+from darkroom_client.client import ApiError, Refused, StatusAnswer, Unauthorized, Unreachable
 
 _READ_BYTES = 1024 * 1024
 
@@ -62,10 +62,16 @@ def send_file(
     except OSError as error:
         return FileOutcome(file=file, problem=ApiError(f"It cannot be read: {error.strerror}."))
     except ApiError as error:
-        return FileOutcome(file=file, problem=error, ends_all=isinstance(error, Unreachable | Unauthorized))
+        return FileOutcome(file=file, problem=error, ends_all=_ends_all(error))
     except Interrupted:
         return FileOutcome(file=file, problem=ApiError("Interrupted between two attempts; it may have been accepted."))
     return FileOutcome(file=file, answer=answer)
+
+
+def _ends_all(error: ApiError) -> bool:
+    if isinstance(error, Refused) and error.code in ("unknown_batch", "batch_closed"):
+        return True
+    return isinstance(error, Unreachable | Unauthorized)
 
 
 def _answer(

@@ -330,21 +330,24 @@ class EdgeQueueSettings(Settings):
 
 
 class SubmitImageSettings(QuotaSettings, QueueSettings, InputSettings, FileSettings, ReachSettings, EdgeSettings):
-    """What `submit_image` needs. A stack without imports has no `fetch_queue_url`, and one without webhooks no
-    `endpoints_table`."""
+    """What `submit_image` needs. A stack without imports has no `fetch_queue_url`, one without webhooks no
+    `endpoints_table`, and one without bulk no `batches_table`."""
 
     fetch_queue_url: str = ""
     images_table: str
     endpoints_table: str = ""
+    batches_table: str = ""
     originals_bucket: str
     outputs_bucket: str
 
 
 class BeginUploadSettings(QuotaSettings, FileSettings, MessageKeySettings, EdgeSettings):
-    """What `begin_upload` needs. A stack without webhooks has no `endpoints_table`."""
+    """What `begin_upload` needs. A stack without webhooks has no `endpoints_table`, and one without bulk no
+    `batches_table`."""
 
     images_table: str
     endpoints_table: str = ""
+    batches_table: str = ""
     uploads_bucket: str
     outputs_bucket: str
 
@@ -391,9 +394,11 @@ class ReadImageSettings(LaneSettings, ConcurrencySettings, PauseSettings, EdgeSe
 
 
 class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, PauseSettings, DeadLetterSettings, EdgeQueueSettings):
-    """What `sweep_due_images` needs; of a deleted image it blanks what lies in `deliveries_table`."""
+    """What `sweep_due_images` needs; of a deleted image it blanks what lies in `deliveries_table`. A stack without bulk
+    has no `batches_table`."""
 
     images_table: str
+    batches_table: str = ""
     throughput_table: str
     deliveries_table: str
     idempotency_table: str

@@ -8,6 +8,7 @@ const SCREENS = [
     { path: /^\/$/, at: "#/", title: "Upload", load: () => import("./screens/upload.js") },
     { path: /^\/browse$/, at: "#/browse", title: "Browse", load: () => import("./screens/browse.js") },
     { path: /^\/images\/([0-9a-z]+)$/, parent: "#/browse", title: "Image", load: () => import("./screens/image.js") },
+    { path: /^\/batches$/, at: "#/batches", title: "Batches", part: "bulk", load: () => import("./screens/batches.js") },
     {
         path: /^\/webhooks$/,
         at: "#/webhooks",

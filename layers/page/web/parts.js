@@ -39,9 +39,10 @@ export const NotLoaded = ({ then = "" }) =>
 /**
  * A modal question: what will happen, and two buttons. Escape is "no".
  *
- * @param {{title: string, children: any, yes: string, onYes: () => void, onNo: () => void, isGrave?: boolean}} properties
+ * @param {{title: string, children: any, yes: string, no?: string, onYes: () => void, onNo: () => void,
+ *          isGrave?: boolean}} properties
  */
-export function Confirm({ title, children, yes, onYes, onNo, isGrave = true }) {
+export function Confirm({ title, children, yes, no = "Cancel", onYes, onNo, isGrave = true }) {
     const dialog = useRef(null);
     useEffect(() => {
         const before = /** @type {HTMLElement|null} */ (document.activeElement);
@@ -57,7 +58,7 @@ export function Confirm({ title, children, yes, onYes, onNo, isGrave = true }) {
         <h2 id="question">${title}</h2>
         ${children}
         <div class="buttons">
-            <button type="button" onClick=${() => onNo()}>Cancel</button>
+            <button type="button" onClick=${() => onNo()}>${no}</button>
             <button type="button" class=${isGrave ? "grave" : "main"} onClick=${() => onYes()}>${yes}</button>
         </div>
     </dialog>`;

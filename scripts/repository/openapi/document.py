@@ -15,6 +15,7 @@ from darkroom.domain.events.event import MEANINGS
 from darkroom.domain.kernel.parts import PARTS
 from darkroom.domain.webhooks.delivery import PING
 from darkroom.domain.webhooks.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
+from darkroom.http.bulk.batches import BatchDocument
 from darkroom.http.images.documents import ImageDocument, StatusDocument, UploadDocument
 from darkroom.http.kernel.forms import FILE_PART, FORM_MEDIA_TYPE
 from darkroom.http.kernel.headers import ALLOWANCE_HEADERS, EXAMPLE_ID, NO_SNIFFING, Header
@@ -158,7 +159,7 @@ def document(access: Access, parts: Collection[str] = PARTS) -> Json:
     return specification
 
 
-_FIELDS_OF = {"webhooks": ("notify",), "usage": ("used", "allowed")}
+_FIELDS_OF = {"webhooks": ("notify",), "usage": ("used", "allowed"), "bulk": ("batch",)}
 """The fields of the core's documents that only a stack with the part has."""
 
 
@@ -384,6 +385,14 @@ def _body(body: Body, components: _Components) -> Json:
     return {"description": body.description, "required": body.is_required, "content": content}
 
 
+_SUBJECTS: dict[Any, str] = {
+    **dict.fromkeys((StatusDocument, UploadDocument, ImageDocument), "images"),
+    **dict.fromkeys((WebhookDocument, NewWebhookDocument), "webhooks"),
+    BatchDocument: "batches",
+}
+"""What documents with an id are about, as the paths of its routes begin."""
+
+
 def _answer(answer: RouteAnswer, of_route: tuple[Header, ...], components: _Components) -> Json:
     headers = (*answer.headers, *of_route, *_ALWAYS_HEADERS)
     described: Json = {
@@ -394,13 +403,13 @@ def _answer(answer: RouteAnswer, of_route: tuple[Header, ...], components: _Comp
         return described
     examples = components.examples_of(answer.kind)
     described["content"] = {"application/json": {"schema": components.schema_of(answer.kind), "examples": examples}}
-    of_image = answer.kind in (StatusDocument, UploadDocument, ImageDocument)
-    if of_image or answer.kind in (WebhookDocument, NewWebhookDocument):
+    about = _SUBJECTS.get(answer.kind)
+    if about is not None:
         described["links"] = {
             route.name: {"operationId": route.name, "parameters": {"id": "$response.body#/id"}}
             for route in components.routes
             if [parameter.name for parameter in route.parameters if parameter.place == "path"] == ["id"]
-            and route.is_about_webhooks != of_image
+            and route.path.split("/")[1] == about
         }
     return described
 

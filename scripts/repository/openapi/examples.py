@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from darkroom.domain.bulk.batches import Batch, BatchState, Counts, OnFailure, Sums, close, end, open_batch
 from darkroom.domain.events.event import EventType, PublishedEvent, body_of, without_stored, written_event
 from darkroom.domain.images.image import Image, Source, Status, Variant, WorkKind
 from darkroom.domain.images.listing import Cursor
@@ -45,8 +46,10 @@ from darkroom.domain.webhooks.endpoint import (
     disable,
     fail,
 )
-from darkroom.domain.webhooks.row_events import events_of
+from darkroom.domain.webhooks.row_events import Row, events_of
 from darkroom.domain.webhooks.webhook_signature import secret_text
+from darkroom.http.bulk.batches import BatchDocument, BatchesDocument, batch_document, listed_batch_document
+from darkroom.http.bulk.batches import cursor_text as batch_cursor
 from darkroom.http.images.documents import (
     FormDocument,
     ImageDocument,
@@ -58,7 +61,7 @@ from darkroom.http.images.documents import (
     status_document,
 )
 from darkroom.http.images.list_queries import cursor_text
-from darkroom.http.kernel.headers import EXAMPLE_ID, EXAMPLE_WEBHOOK_ID
+from darkroom.http.kernel.headers import EXAMPLE_BATCH_ID, EXAMPLE_ID, EXAMPLE_WEBHOOK_ID
 from darkroom.http.uploads.upload_tokens import UploadTokenDocument, upload_token_document
 from darkroom.http.usage.usage import DayDocument, UsageDocument
 from darkroom.http.webhooks.routes import EXAMPLE_URL
@@ -72,6 +75,8 @@ from darkroom.http.webhooks.webhooks import (
     new_webhook_document,
     webhook_document,
 )
+from darkroom.operations.bulk.manage_batches import ReadBatch
+from darkroom.ports.bulk import BatchCursor
 
 ACCEPTED_AT: Milliseconds = 1_795_251_600_000
 """2026-11-21T09:00:00Z."""
@@ -222,7 +227,8 @@ def event_body(kind: str) -> str:
             time=ACCEPTED_AT,
             data={"tenant_id": "default", "webhook_id": EXAMPLE_WEBHOOK_ID},
         )
-    rows: dict[EventType, Image | Endpoint] = {
+    (completed,) = (batch for batch in _batches() if batch.state is BatchState.COMPLETED)
+    rows: dict[EventType, Row] = {
         EventType.ACCEPTED: accepted(),
         EventType.DONE: done(),
         EventType.FAILED: failed(),
@@ -234,6 +240,9 @@ def event_body(kind: str) -> str:
         EventType.WORK_FAILED: work_failed(),
         EventType.WEBHOOK_FAILING: _warned_webhook(),
         EventType.WEBHOOK_DISABLED: disable(_warned_webhook(), DisabledBy.GONE, now=ACCEPTED_AT + 2 * 86_400_000),
+        EventType.BATCH_COMPLETED: completed,
+        EventType.BATCH_FAILED: replace(completed, state=BatchState.FAILED),
+        EventType.BATCH_CANCELLED: replace(completed, state=BatchState.CANCELLED),
     }
     return without_stored(body_of(_latest_event(rows[EventType(kind)]), source=_SOURCE))
 
@@ -243,7 +252,7 @@ def _warned_webhook() -> Endpoint:
     return fail(replace(failing_webhook(), version=22), "d", is_first=True, retry_at=None, is_gone=False, now=failed_at)
 
 
-def _latest_event(row: Image | Endpoint) -> PublishedEvent:
+def _latest_event(row: Row) -> PublishedEvent:
     *_, event = events_of(row, _EDGE)
     return event
 
@@ -266,6 +275,17 @@ def _attempted(answer: Answer) -> Delivery:
     first = DeliveryAttempt(number=1, started_at=waiting.created_at)
     sending = replace(waiting, status=DeliveryStatus.SENDING, attempt=1, attempts=(first,))
     return record(sending, answer, unit_random=0.5, now=waiting.created_at + answer.milliseconds)
+
+
+def _batches() -> tuple[Batch, Batch]:
+    asked: Any = {"name": "catalogue", "parallelism": 20, "on_failure": OnFailure.STOP}
+    begun = open_batch(EXAMPLE_BATCH_ID, tenant_id="default", now=ACCEPTED_AT, **asked)
+    return begun, end(close(begun, now=ACCEPTED_AT + 60_000), Counts(done=1000), now=ACCEPTED_AT + 300_000)
+
+
+def _read(batch: Batch) -> ReadBatch:
+    sums = Sums(counts=Counts(waiting=870, working=20, done=110), counted_at=ACCEPTED_AT, first_ended_at=ACCEPTED_AT)
+    return ReadBatch(batch=batch, sums=sums)
 
 
 def _url_of(variant: Variant) -> str:
@@ -319,4 +339,13 @@ def examples_of(kind: Any) -> dict[str, Any]:
         answers = (Answer(milliseconds=84, status=204), Answer(milliseconds=31, status=500, body="Bad day."))
         deliveries = [_attempted(answer) for answer in answers]
         return {"page": {"deliveries": [*map(delivery_document, deliveries)], "next": deliveries[-1].delivery_id}}
+    return _examples_of_batches(kind)
+
+
+def _examples_of_batches(kind: Any) -> dict[str, Any]:
+    if kind is BatchDocument:
+        return {batch.state.value: batch_document(_read(batch), now=ACCEPTED_AT + 60_000) for batch in _batches()}
+    if kind is BatchesDocument:
+        listed = [listed_batch_document(batch) for batch in _batches()]
+        return {"page": {"batches": listed, "next": batch_cursor(BatchCursor(ACCEPTED_AT, EXAMPLE_BATCH_ID))}}
     return {}

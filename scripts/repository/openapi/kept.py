@@ -17,8 +17,8 @@ from darkroom.settings import Access
 from repository.openapi.document import document
 
 ACCESSES: tuple[Access, ...] = get_args(Access.__value__)
-DESCRIBED = tuple(part for part in PARTS if part not in ("page", "bulk"))
-"""The parts that have routes or schemas in the API: the page is for people, and bulk for operators."""
+DESCRIBED = tuple(part for part in PARTS if part != "page")
+"""The parts that have something in the API: the page is for people."""
 
 WIDTH = 110
 """The longest line, unless a text is longer."""

@@ -13,6 +13,7 @@ from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.visibility import Visibility
 from darkroom.domain.webhooks.delivery import PING
 from darkroom.domain.webhooks.endpoint import DisabledBy
+from darkroom.http.bulk.batches import BatchId, BatchLinksDocument
 from darkroom.http.images.documents import Count, ImageId, Instant, LinksDocument, PlaceholderDocument, WebhookId
 from darkroom.http.webhooks.webhooks import WebhookLinksDocument
 
@@ -62,6 +63,7 @@ class _ImageData(TypedDict):
     reference: NotRequired[
         Annotated[str, Field(description="The client's own name for it; absent without one, and once it is deleted.")]
     ]
+    batch: NotRequired[Annotated[BatchId, Field(description="The batch that it is in; absent without one.")]]
     links: LinksDocument
 
 
@@ -152,6 +154,31 @@ class DisabledData(FailingData):
     disabled_by: Annotated[str, Field(json_schema_extra={"enum": list(DisabledBy)})]
 
 
+class BatchEvent(RowEvent):
+    """An event of a batch."""
+
+    notify: NotRequired[Annotated[WebhookId, Field(description="The only webhook that hears of the batch's end.")]]
+
+
+class EndedImages(TypedDict):
+    """How many images of a batch have ended, by the way in which they have."""
+
+    done: Count
+    failed: Count
+    cancelled: Count
+    expired: Count
+
+
+class BatchData(TypedDict):
+    """A batch that has ended."""
+
+    id: BatchId
+    tenant_id: str
+    name: Annotated[str | None, Field(description="The client's own name for it.")]
+    images: EndedImages
+    links: BatchLinksDocument
+
+
 class PingData(TypedDict):
     """The webhook that is tried."""
 
@@ -171,6 +198,9 @@ PAYLOADS: Mapping[str, tuple[type, type]] = {
     EventType.WORK_FAILED: (ImageEvent, WorkFailedData),
     EventType.WEBHOOK_FAILING: (RowEvent, FailingData),
     EventType.WEBHOOK_DISABLED: (RowEvent, DisabledData),
+    EventType.BATCH_COMPLETED: (BatchEvent, BatchData),
+    EventType.BATCH_FAILED: (BatchEvent, BatchData),
+    EventType.BATCH_CANCELLED: (BatchEvent, BatchData),
     PING: (Event, PingData),
 }
 """What is sent for each type: the event, and its `data`."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from darkroom.http.bulk.routes import BATCH_ROUTES
 from darkroom.http.images import routes as images
 from darkroom.http.images.additions import POST_VARIANTS
 from darkroom.http.images.routes import DELETE_IMAGE, GET_IMAGE, GET_STATUS, GET_VARIANT, LIST_IMAGES
@@ -30,15 +31,27 @@ ROUTES = (
     GET_USAGE,
     PATCH_IMAGE,
     DELETE_IMAGE,
+    *BATCH_ROUTES,
     *WEBHOOK_ROUTES,
     GET_OPENAPI,
 )
 """Every route of the API, in the order in which a client meets them."""
 
-_PART_OF: dict[str, str] = {GET_USAGE.name: "usage"} | {route.name: "webhooks" for route in WEBHOOK_ROUTES}
+_PART_OF: dict[str, str] = (
+    {GET_USAGE.name: "usage"}
+    | {route.name: "bulk" for route in BATCH_ROUTES}
+    | {route.name: "webhooks" for route in WEBHOOK_ROUTES}
+)
 
-_PROBLEMS_OF = {"webhooks": "unknown_notify", "usage": "quota_exceeded"}
+_PROBLEMS_OF = {
+    "webhooks": ("unknown_notify",),
+    "usage": ("quota_exceeded",),
+    "bulk": ("unknown_batch", "batch_closed"),
+}
 """The problems of core routes that only a stack with the part has."""
+
+_PARAMETERS_OF = {"notify": "webhooks", "batch": "bulk"}
+"""The parts that a stack must have for a parameter of core routes."""
 
 
 def routes_of(access: Access, parts: Collection[str]) -> tuple[Route, ...]:
@@ -55,11 +68,13 @@ def _without(parts: Collection[str], route: Route) -> Route:
     """The route without what belongs to other parts."""
     if route is POST_IMAGE and "imports" not in parts:
         route = images.POST_IMAGE
-    absent = {code for part, code in _PROBLEMS_OF.items() if part not in parts}
+    absent = {code for part, codes in _PROBLEMS_OF.items() if part not in parts for code in codes}
     return replace(
         route,
         problems=tuple(code for code in route.problems if code not in absent),
         parameters=tuple(
-            parameter for parameter in route.parameters if parameter.name != "notify" or "webhooks" in parts
+            parameter
+            for parameter in route.parameters
+            if parameter.place != "query" or _PARAMETERS_OF.get(parameter.name) in (None, *parts)
         ),
     )

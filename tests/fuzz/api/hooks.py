@@ -47,6 +47,9 @@ _NOBODY = "http://127.0.0.1:9/"
 _webhooks: list[str] = []
 """The ids of those there are: a tenant may have ten, so the same ones are asked about in every phase."""
 
+_batches: list[str] = []
+"""The ids of the open ones, which images may join."""
+
 PHOTOS = {
     media_type: [encoded(picture(width, height), file_format) for width, height in ((1, 1), (64, 48), (33, 200))]
     for media_type, file_format in (
@@ -108,6 +111,8 @@ def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -
         case.query = {name: days[name].strftime("%Y-%m-%d") for name in case.query if name in days}
     elif case.path.startswith("/webhooks"):
         _make_webhook_good(case)
+    elif case.path.startswith("/batches"):
+        _make_batch_good(case)
     elif case.method == "PATCH" and isinstance(case.body, dict) and "visibility" in case.body:
         case.body = {"visibility": "private"}  # an attacked stack has no edge
     elif case.method == "PATCH" and isinstance(case.body, dict):
@@ -124,11 +129,15 @@ def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -
 
 @schemathesis.hook
 def after_call(context: HookContext, case: Case[Any], response: Response) -> None:
-    """Remembers which webhooks there are."""
+    """Remembers which webhooks and open batches there are."""
     if (case.method, case.path, response.status_code) == ("POST", "/webhooks", 201):
         _webhooks.append(response.json()["id"])
     elif (case.method, case.path, response.status_code) == ("DELETE", "/webhooks/{id}", 204):
         _webhooks[:] = [webhook for webhook in _webhooks if webhook != case.path_parameters["id"]]
+    elif (case.method, case.path, response.status_code) == ("POST", "/batches", 201):
+        _batches.append(response.json()["id"])
+    elif case.path.startswith("/batches/") and case.method in ("POST", "DELETE") and response.status_code == 200:
+        _batches[:] = [batch for batch in _batches if batch != case.path_parameters["id"]]
 
 
 def _form(photo: Any) -> bytes:
@@ -155,6 +164,13 @@ def _make_webhook_good(case: Case[Any]) -> None:
         case.body["since"] = _text(datetime.now(UTC) - timedelta(days=next(_keys) % 40))
     if isinstance(case.body, dict) and "headers" in case.body:
         case.body["headers"] = _good_headers(case.body["headers"])
+
+
+def _make_batch_good(case: Case[Any]) -> None:
+    if _batches and case.path_parameters:
+        case.path_parameters["id"] = _batches[-1]
+    if isinstance(case.body, dict) and case.body.get("notify") is not None:
+        case.body["notify"] = _webhooks[-1] if _webhooks else None
 
 
 def _good_headers(headers: Any) -> Any:
@@ -203,7 +219,13 @@ def _good_order(said: dict[str, Any]) -> dict[str, Any]:
         known = {spec.name for spec in PRESETS[said.get("preset", DEFAULT_PRESET)].variants}
         given = said["variants"] if isinstance(said["variants"], list) else str(said["variants"]).split(",")
         said["variants"] = [name for name in given if name in known] or sorted(known)
-    return _good_times(said)
+    said = _good_times(said)
+    if "batch" in said:
+        del said["batch"]
+        if _batches and not said.keys() & {"process_at", "delay"}:  # the batch may say when its images begin
+            said.pop("on_duplicate", None)
+            said["batch"] = _batches[-1]
+    return said
 
 
 def _good_addition(said: dict[str, Any]) -> dict[str, Any]:

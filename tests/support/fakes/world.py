@@ -40,8 +40,10 @@ from darkroom.operations.webhooks.create_deliveries import Created, CreateDelive
 from darkroom.operations.webhooks.deliver_event import Delivered, DeliverEventPorts, deliver_event
 from darkroom.operations.webhooks.find_recipient import has_recipient
 from darkroom.operations.webhooks.sweep_due_endpoints import EndpointsSweep, SweepDueEndpointsPorts, sweep_due_endpoints
+from darkroom.ports.images import HasTurn, JoinBatch, has_turn_at_once, join_none
 from tests.support.fakes.at_once import one_after_another
 from tests.support.fakes.audit import audited_action_of, trail_of
+from tests.support.fakes.batch_rows import FakeBatches
 from tests.support.fakes.events import FakeUsage
 from tests.support.fakes.load_shedding import FakeDepths, FakeOutcomes, FakeThroughput
 from tests.support.fakes.pauses import FakePauses
@@ -66,7 +68,7 @@ from tests.support.fakes.webhooks import FakeDeliveries, FakeDeliveryQueue, Fake
 from tests.support.virtual.virtual_time import VirtualTime
 
 VISIBILITY_SECONDS = 360
-ORDER = ("preset", "variants", "recipe", "notify", "on_duplicate", "timetable", "annotations", "visibility")
+ORDER = ("preset", "variants", "recipe", "notify", "on_duplicate", "timetable", "annotations", "visibility", "batch")
 TIMEOUT_SECONDS = 60
 
 
@@ -110,6 +112,8 @@ class World(_Stores):
     upload_queue: Any = field(default_factory=FakeUploadQueue)
     fetch_queue: Any = field(default_factory=FakeFetchQueue)
     fetches: bool = True
+    join_batch: JoinBatch = join_none
+    has_turn: HasTurn = has_turn_at_once
     remote_images: Any = field(default_factory=FakeRemoteImages)
     reservations: Any = field(default_factory=FakeReservations)
     dead_letters: Any = field(default_factory=FakeDeadLetters)
@@ -120,6 +124,7 @@ class World(_Stores):
     sums: Any = field(default_factory=FakeUsage)
     upload_token_uses: Any = field(default_factory=FakeUploadTokenUses)
     pauses: Any = field(default_factory=FakePauses)
+    batches: Any = field(default_factory=FakeBatches)
     stale_edge: Any = field(default_factory=FakeEdge)
     url_signer: Any = None
     edge: EdgeUrls = NO_EDGE

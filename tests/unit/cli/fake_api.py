@@ -48,7 +48,7 @@ class _Server(ThreadingHTTPServer):
 
 class FakeApi:
     """Images are `pending` until they have been requested `polls_until_done` times. `faults` answer requests first.
-    What is about webhooks is answered by `webhooks`, if that is set."""
+    What is about webhooks or batches is answered by `webhooks` or `batches`, if that is set."""
 
     def __init__(self) -> None:
         self.requests: list[Seen] = []
@@ -64,6 +64,7 @@ class FakeApi:
         self.notices: dict[bytes, list[str]] = {}
         self.on_post: Callable[[int], None] = lambda number: None
         self.webhooks: Callable[[Seen], Reply] | None = None
+        self.batches: Callable[[Seen], Reply] | None = None
         self.retry_after: str | None = "0"
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), self._handler())
@@ -166,8 +167,8 @@ class FakeApi:
                 with fake._lock:
                     fake.requests.append(seen)
                     number = len(fake.posts)
-                    about_webhooks = fake.webhooks if seen.path.startswith("/webhooks") else None
-                    reply = fake._reply(seen, about_webhooks or answer)
+                    others = {"webhooks": fake.webhooks, "batches": fake.batches}
+                    reply = fake._reply(seen, others.get(seen.path.split("/")[1]) or answer)
                 if seen.method == "POST":
                     fake.on_post(number)
                 if reply.lost:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from darkroom.domain.bulk.batches import Counts, Stop, close, end, open_batch
 from darkroom.domain.events.event import EventType, PublishedEvent, body_of, without_stored
 from darkroom.domain.images.image import Image, WorkKind
 from darkroom.domain.images.pictures import EdgeUrls
@@ -37,7 +39,7 @@ def every_event() -> Iterator[PublishedEvent]:
     moving = claimed(made_public)
     ends: tuple[tuple[Image | None, Image], ...] = (
         (None, accepted()),
-        (None, accepted(notify="we_0000000000000000", preset=None, process_at=NOW + 1)),
+        (None, accepted(batch=f"ba_{'0' * 26}", notify="we_0000000000000000", preset=None, process_at=NOW + 1)),
         (claimed(accepted()), done(claimed(accepted()))),
         (claimed(accepted()), complete(claimed(accepted()), (VARIANT, VARIANT), notices=("n",), now=NOW)),
         (claimed(accepted()), failed),
@@ -57,6 +59,9 @@ def every_event() -> Iterator[PublishedEvent]:
     yield from events_of(redo(done(claimed(accepted())), now=NOW))
     yield from events_of(disable(failing_for_a_day(), DisabledBy.CLIENT, now=NOW))
     yield from events_of(disable(WebhooksWorld().add(), DisabledBy.CLIENT, now=NOW))
+    for why in (None, Stop.FAILURE, Stop.CLIENT):
+        closed = close(open_batch(f"ba_{'0' * 26}", tenant_id=TENANT, now=NOW, notify="we_0000000000000000"), now=NOW)
+        yield from events_of(end(replace(closed, stops=why), Counts(done=2, failed=1), now=NOW))
 
 
 def failing_for_a_day() -> Endpoint:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from darkroom.domain.bulk.batches import Batch
     from darkroom.domain.events.event import PublishedEvent
     from darkroom.domain.images.image import Image
     from darkroom.domain.kernel.instants import Milliseconds
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RowChange:
-    """One write of the row of `subject`, an image or an endpoint by its id: the row before and after it, None where
-    there was none.
+    """One write of the row of `subject`, an image, an endpoint or a batch by its id: the row before and after it, None
+    where there was none.
 
     `place` is where its stream begins again if this write was not told. With `unreadable` this version cannot read the
     row; then both are None.
@@ -26,8 +27,8 @@ class RowChange:
     place: str
     subject: str
     version: int | None
-    before: Image | Endpoint | None
-    after: Image | Endpoint | None
+    before: Image | Endpoint | Batch | None
+    after: Image | Endpoint | Batch | None
     unreadable: UnreadableRow | None = None
 
 

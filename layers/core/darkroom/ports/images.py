@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from darkroom.domain.images.order import no_webhooks
+from darkroom.domain.images.order import no_batches, no_webhooks
 
 if TYPE_CHECKING:
     from darkroom.domain.images.claim import Lease
@@ -28,6 +28,26 @@ type HasRecipient = Callable[[str, str], bool]
 def no_recipient(tenant_id: str, recipient_id: str) -> bool:
     """The answer of a stack in which nobody can be told. Raises Rejected (`part_not_deployed`)."""
     raise no_webhooks()
+
+
+type JoinBatch = Callable[[str, str, str], bool]
+"""Makes the image of that id, whose row does not exist yet, one of that tenant's batch of that id: the arguments are
+the tenant, the batch and the image. Returns whether the image awaits its turn there. Raises Rejected (`unknown_batch`,
+`batch_closed`), Retryable."""
+
+
+def join_none(tenant_id: str, batch_id: str, image_id: str) -> bool:
+    """The answer of a stack without batches. Raises Rejected (`part_not_deployed`)."""
+    raise no_batches()
+
+
+type HasTurn = Callable[[Image], bool]
+"""Whether an image that awaits its turn in its batch may begin. Raises Retryable."""
+
+
+def has_turn_at_once(image: Image) -> bool:
+    """The answer of a stack without batches: nobody else would let it begin."""
+    return True
 
 
 class OriginalMissing(Exception):

@@ -172,6 +172,13 @@ SOURCES = {
         maximum_age_seconds=79_200,
         failures=arn("sqs", "UnpublishedEvents"),
     ),
+    "CountedImages": mapping(
+        "CountBatchesFunction",
+        "ImagesTable",
+        is_queue=False,
+        maximum_concurrency=None,
+        maximum_age_seconds=3600,
+    ),
 }
 
 CRITICAL = TopicFacts(

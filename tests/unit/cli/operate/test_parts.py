@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from darkroom.domain.bulk.batches import Batch
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.tenants import Tenant, Tier
 from darkroom.domain.pauses.pauses import Pause
+from darkroom.ports.kernel import UnreadableRow
 from darkroom_cli.operate.parts import HISTORY_SECONDS, Parts
 from darkroom_cli.operate.problems import OperateProblem
 from darkroom_cli.operator.domain.observation import History, LaneHistory
@@ -18,6 +20,7 @@ from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, 
 from darkroom_cli.top import commands as top
 from darkroom_client.client import ApiError
 from tests.support.fakes.audit import trail_of
+from tests.support.fakes.batches import BatchesWorld
 from tests.support.stack import FakeStack
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.operate.conftest import Served, observed_stack
@@ -119,6 +122,31 @@ def test_what_is_paused_is_listed_beside_the_lanes_that_can_be(fresh: FakeStack)
     fresh.pauses.pause(Pause(kind="lane", name="slow", since=fresh.clock(), reason="a bug"))
     document = parts_of(fresh).read("pauses", {})
     assert (document["lanes"], [each["name"] for each in document["pauses"]]) == (list(LANES), ["slow"])
+
+
+def test_every_tenants_batches_in_work_are_listed_with_how_far_they_are(
+    fresh: FakeStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = BatchesWorld()
+    monkeypatch.setattr(fresh, "batch_rows", world.batches, raising=False)
+    world.close(world.open())
+    world.sweep_batches()
+    newer, *_ = [world.open(tenant_id=tenant_id) for tenant_id in ("acme", "other")]
+    parts, get = parts_of(fresh), world.batches.get
+    document = parts.read("batches", {})
+    assert [(each["tenant"], each["progress"]) for each in document["batches"]] == [("acme", 0), ("other", 0)]
+    assert (document["unreadable"], document["is_all"]) == ([], True)
+
+    def unreadable(batch_id: str) -> Batch | None:
+        if batch_id == newer.batch_id:
+            raise UnreadableRow(batch_id, "state")
+        row: Batch | None = get(batch_id)
+        return row
+
+    monkeypatch.setattr(world.batches, "get", unreadable)
+    monkeypatch.setattr("darkroom_cli.batches.in_work.MOST_BATCHES", 1)
+    document = parts.read("batches", {})
+    assert (document["batches"], document["unreadable"], document["is_all"]) == ([], [newer.batch_id], False)
 
 
 def test_every_tenants_webhooks_are_listed_with_their_condition(fresh: FakeStack) -> None:

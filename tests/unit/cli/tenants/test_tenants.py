@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from darkroom.domain.bulk.batches import batch_id_for_key, open_batch
 from darkroom.domain.edge.instructions import on_request_bucket_of
 from darkroom.domain.images.image import Image
 from darkroom.domain.images.stored_by import stored_by
@@ -314,6 +315,7 @@ def acme(run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> FakeSta
             stack.token_buckets.take(bucket_of(policy, tenant), Tier.FREE.allowance, 1)
         stack.token_buckets.take(on_request_bucket_of(tenant), Tier.FREE.allowance, 1)
         stack.pauses.pause(Pause(kind="tenant", name=tenant, since=1))
+        stack.batches.create(open_batch(batch_id_for_key(tenant, "1"), tenant_id=tenant, now=1))
         add_webhook(stack, tenant)
     for number in range(60):
         add_image(stack, number, "acme" if number % 2 else "other")
@@ -347,11 +349,11 @@ def test_an_erasure_is_told_before_it_is_done(run: Run, acme: FakeStack) -> None
 
 
 @pytest.mark.guards("erasure-tenant-token-buckets", "erasure-tenant-usage", "tenant-erasure-own-keys-only")
-@pytest.mark.guards("erasure-tenant-pause")
+@pytest.mark.guards("erasure-tenant-pause", "erasure-tenant-batches")
 def test_a_tenant_is_erased_with_its_images_and_keys_and_no_other(run: Run, acme: FakeStack) -> None:
     result = run("tenants", "erase", "acme", "--yes")
     assert result.exit_code == 0, result.stderr
-    summary = "Erased acme: 30 images, 2 keys, 1 webhook with 1 delivery and 3 counts of usage."
+    summary = "Erased acme: 30 images, 2 keys, 1 webhook with 1 delivery, 1 batch and 3 counts of usage."
     assert summary in " ".join(result.stdout.split())
     assert all(row.is_deleted for row in of(acme, "acme"))
     assert not any(row.is_deleted for row in of(acme, "other"))
@@ -360,6 +362,7 @@ def test_a_tenant_is_erased_with_its_images_and_keys_and_no_other(run: Run, acme
     assert {tenant for tenant, _ in acme.usage.sums} == {"other"}
     assert set(acme.token_buckets.tats) == {"other", "other#on_request", "other#reads"}
     assert list(acme.pauses.pauses) == ["tenant#other"]
+    assert [batch.tenant_id for batch in acme.batches.rows.values()] == ["other"]
     assert [webhook.tenant_id for webhook in acme.endpoints.rows.values()] == ["other"]
     assert list(acme.deliveries.endpoints_of(["acme"])) == []
     for store in ("objects", "tombstones", "backups", "logs", "the API's log", "counted events", "dead letters"):
@@ -435,7 +438,8 @@ def test_tenants_that_are_erased_together_need_one_reading_of_all_deliveries_and
     assert result.exit_code == 0, result.stderr
     printed = " ".join(result.stdout.split())
     for tenant in ("acme", "other"):
-        assert f"Erased {tenant}: 30 images, 2 keys, 1 webhook with 1 delivery and 3 counts of usage." in printed
+        erased = f"Erased {tenant}: 30 images, 2 keys, 1 webhook with 1 delivery, 1 batch and 3 counts of usage."
+        assert erased in printed
     assert all(row.is_deleted for row in acme.images.rows.values())
     assert not (acme.tenants.tenants or acme.tenants.keys or acme.usage.sums or acme.endpoints.rows)
     assert not (acme.deliveries.rows or acme.token_buckets.tats)
@@ -551,7 +555,7 @@ def test_usage_is_forgotten_when_the_events_of_the_last_images_are_counted(
 
 def test_an_erasure_as_json_names_what_is_left(run: Run, acme: FakeStack) -> None:
     document = json.loads(run("tenants", "erase", "acme", "--yes", "--json").stdout)
-    counts = {"images": 30, "keys": 2, "webhooks": 1, "deliveries": 1, "usage": 3}
+    counts = {"images": 30, "keys": 2, "webhooks": 1, "deliveries": 1, "batches": 1, "usage": 3}
     assert document["tenants"] == [{"tenant": "acme", "unreadable": []} | counts]
     assert set(document["left"]["backups"]) == {"what", "until"}
 

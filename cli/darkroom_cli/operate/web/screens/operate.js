@@ -13,9 +13,10 @@ const PARTS = [
     { name: "tenants", title: "Tenants and keys", load: () => import("./operate/tenants.js") },
     { name: "webhooks", title: "Webhooks", load: () => import("./operate/webhooks.js") },
     { name: "pauses", title: "Pauses", load: () => import("./operate/pauses.js") },
+    { name: "batches", title: "Batches", load: () => import("./operate/batches.js") },
     { name: "drills", title: "Drills", load: () => import("./operate/drills.js") },
     { name: "audit", title: "Audit log", load: () => import("./operate/audit.js") },
-].filter(({ name }) => (name !== "webhooks" || has("webhooks")) && (name !== "pauses" || has("bulk")));
+].filter(({ name }) => (name !== "webhooks" || has("webhooks")) && (!["pauses", "batches"].includes(name) || has("bulk")));
 
 const loaded = new Map();
 

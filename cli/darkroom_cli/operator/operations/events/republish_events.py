@@ -17,7 +17,7 @@ from darkroom.ports.kernel import UnreadableRow
 from darkroom.ports.webhooks import Endpoints
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
-from darkroom_cli.operator.ports import ImageRegistry
+from darkroom_cli.operator.ports import BatchRegistry, ImageRegistry
 
 AT_ONCE = 100
 """How many events are published before the next pause: a pace counts these hundreds."""
@@ -29,6 +29,7 @@ class RepublishEventsPorts:
 
     images: ImageRegistry
     endpoints: Endpoints
+    batches: BatchRegistry
     topic: Topic
     audit: Trail
     edge: EdgeUrls = NO_EDGE
@@ -106,7 +107,7 @@ def _found(
     run: Republishing,
     on_progress: Callable[[Republishing], None],
 ) -> Iterator[PublishedEvent]:
-    for row in chain(ports.endpoints.everything(), ports.images.everything()):
+    for row in chain(ports.endpoints.everything(), ports.batches.everything(), ports.images.everything()):
         run.rows += 1
         if run.rows % 1000 == 0:
             on_progress(run)

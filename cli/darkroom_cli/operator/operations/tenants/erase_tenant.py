@@ -4,8 +4,8 @@
 2. Each of their images becomes a tombstone (`image_ids`, `delete_image`): once at once, and once again when no request
    is authorized any more, because the gateway believes for some time what the authorizer answered before the
    suspension.
-3. Their webhooks with the deliveries, their usage, their buckets of requests, their keys, what says that they are
-   paused, and their own rows are removed (`forget_tenants`).
+3. Their webhooks with the deliveries, their batches, their usage, their buckets of requests, their keys, what says
+   that they are paused, and their own rows are removed (`forget_tenants`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from darkroom.ports.tenants import TokenBuckets
 from darkroom.ports.usage import UsageCounts
 from darkroom.ports.webhooks import Deliveries, Endpoints
 from darkroom_cli.operator.operations.kernel.audit_trail import AuditedAction
-from darkroom_cli.operator.ports import PauseRegistry, TenantRegistry
+from darkroom_cli.operator.ports import BatchRegistry, PauseRegistry, TenantRegistry
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +37,7 @@ class EraseTenantPorts:
     usage: UsageCounts
     token_buckets: TokenBuckets
     pauses: PauseRegistry
+    batches: BatchRegistry
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +47,7 @@ class Forgotten:
 
     webhooks: int = 0
     deliveries: int = 0
+    batches: int = 0
     usage: int = 0
     keys: int = 0
 
@@ -75,8 +77,8 @@ def forget_tenants(
     ports: EraseTenantPorts, tenant_ids: Collection[str], audited: AuditedAction
 ) -> Mapping[str, Forgotten]:
     """Removes the webhooks of these tenants, 1 to MOST_ERASED_AT_ONCE, with their deliveries; and then of each its
-    usage, its buckets, its keys, its pause and its own row. It reads all deliveries of the stack, once. `audited` is
-    the operator's action. Raises Retryable."""
+    batches, its usage, its buckets, its keys, its pause and its own row. It reads all deliveries of the stack, once.
+    `audited` is the operator's action. Raises Retryable."""
     audited.begin(*tenant_ids)  # guard: audit-erase-tenant-announced
     webhooks, deliveries = Counter[str](), Counter[str]()
     for tenant_id in tenant_ids:
@@ -92,6 +94,7 @@ def forget_tenants(
     forgotten: dict[str, Forgotten] = {}
     for tenant_id in tenant_ids:
         usage = ports.usage.forget(tenant_id)  # guard: erasure-tenant-usage
+        batches = ports.batches.forget(tenant_id)  # guard: erasure-tenant-batches
         for bucket in (*(bucket_of(policy, tenant_id) for policy in Policy), on_request_bucket_of(tenant_id)):
             ports.token_buckets.forget(bucket)  # guard: erasure-tenant-token-buckets
         for key_id in keys[tenant_id]:
@@ -101,6 +104,10 @@ def forget_tenants(
         ports.tenants.remove_tenant(tenant_id)  # last, so that a repetition finds the tenant
         audited.add(tenant_id, "tenants")
         forgotten[tenant_id] = Forgotten(
-            webhooks=webhooks[tenant_id], deliveries=deliveries[tenant_id], usage=usage, keys=len(keys[tenant_id])
+            webhooks=webhooks[tenant_id],
+            deliveries=deliveries[tenant_id],
+            batches=batches,
+            usage=usage,
+            keys=len(keys[tenant_id]),
         )
     return forgotten

@@ -1,4 +1,4 @@
-"""The writes of the Images and Endpoints tables as their streams hand them to a function
+"""The writes of the Images, Endpoints and Batches tables as their streams hand them to a function
 (https://docs.aws.amazon.com/lambda/latest/dg/services-dynamodb-eventsourcemapping.html)."""
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from darkroom.ports.events import RowChange
 from darkroom.ports.kernel import UnreadableRow
 
 if TYPE_CHECKING:
+    from darkroom.domain.bulk.batches import Batch
     from darkroom.domain.images.image import Image
     from darkroom.domain.webhooks.endpoint import Endpoint
 
 
-type Readers = Mapping[str, Callable[[Any], Image | Endpoint]]
+type Readers = Mapping[str, Callable[[Any], Image | Endpoint | Batch]]
 """What reads a table's items, by the attribute with the id of what they are about."""
 
 
@@ -49,7 +50,10 @@ def _change_of(written: Mapping[str, Any], readers: Readers) -> RowChange:
 
 
 def _id_of(item: Any) -> str:
-    """The attribute with the id of what the row is about: an image's is its key, an endpoint's key is its place."""
+    """The attribute with the id of what the row is about: an image's is its key, an endpoint's key is its place,
+    and a batch's is a place and a part."""
+    if "part" in item:
+        return "batch_id"
     return "image_id" if "image_id" in item else "endpoint_id"
 
 
@@ -58,7 +62,7 @@ def _text_of(keys: Mapping[str, Mapping[str, Any]]) -> str:
     return "/".join(str(value) for key in keys.values() for value in key.values())
 
 
-def _row(item: Any, readers: Readers) -> Image | Endpoint | None:
+def _row(item: Any, readers: Readers) -> Image | Endpoint | Batch | None:
     if item is None:
         return None
     return readers[_id_of(item)](item)

@@ -83,6 +83,7 @@ def to_item(image: Image) -> Item:
         "tags": image.tags or None,
         "visibilities": image.visibilities or None,
         "parked": image.parked or None,
+        "awaits_turn": image.awaits_turn or None,
     }
     return to_attributes(plain)
 

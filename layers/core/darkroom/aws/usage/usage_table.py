@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from darkroom.aws.kernel.errors import code_of, is_passing_code, pages_of, retryable
+from darkroom.aws.kernel.errors import code_of, pages_of, retryable
 from darkroom.aws.kernel.removal import remove_partition
+from darkroom.aws.kernel.transactions import MET, REFUSED, reasons_of
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.stored import NOTHING, Stored
 from darkroom.domain.usage.usage import Count, Usage
@@ -89,23 +90,15 @@ class UsageTable:
             with retryable("counting usage"):
                 self._client.transact_write_items(TransactItems=[*marks, *sums])
         except ClientError as error:
-            if code_of(error) != "TransactionCanceledException":
-                raise
-            reasons: Any = error.response.get("CancellationReasons", [])
-            codes = [reason.get("Code", "None") for reason in reasons]
-            others = [code for code in codes if code not in ("None", "ConditionalCheckFailed", _MET)]
-            if others:
-                if not all(map(_passes, others)):
-                    raise
-                raise Retryable(f"counting usage: {others[0]}") from error
+            codes = reasons_of(error, "counting usage")
             refused = zip(batch, codes, strict=False)  # the sums, which follow, have no condition
-            counted = frozenset(count.event_id for count, code in refused if code == "ConditionalCheckFailed")
-            if not counted and _MET not in codes:  # guard: usage-other-cancellation-raised
+            counted = frozenset(count.event_id for count, code in refused if code == REFUSED)
+            if not counted and MET not in codes:  # guard: usage-other-cancellation-raised
                 raise
             # On an event's mark two transactions meet that have the same event.
             met = zip(figures, codes[len(marks) :], strict=False)
-            self._go_on({tenant_id for ((tenant_id, _), _), code in met if code == _MET})
-            return counted, _MET in codes  # guard: usage-conflict-not-written
+            self._go_on({tenant_id for ((tenant_id, _), _), code in met if code == MET})
+            return counted, MET in codes  # guard: usage-conflict-not-written
         return frozenset(), False
 
     def _go_on(self, tenant_ids: Iterable[str]) -> None:
@@ -178,7 +171,7 @@ class UsageTable:
         except ClientError as error:
             reasons: Any = error.response.get("CancellationReasons", [])
             codes = {reason.get("Code", "None") for reason in reasons} - {"None"}
-            if code_of(error) != "TransactionCanceledException" or not codes <= {"ConditionalCheckFailed", _MET}:
+            if code_of(error) != "TransactionCanceledException" or not codes <= {REFUSED, MET}:
                 raise
             return False
         return True
@@ -226,8 +219,6 @@ class UsageTable:
         return remove_partition(self._client, self._table_name, ("tenant_id", tenant_id), "day", "removing usage")
 
 
-_MET = "TransactionConflict"
-
 _BETWEEN = "#day BETWEEN :since AND :until"
 
 # guard: usage-last-day-all-parts
@@ -269,9 +260,3 @@ def _figures_of(stored: Stored) -> dict[str, int]:
 def _stored_of(item: Mapping[str, Any]) -> Stored:
     size_bytes, images = (int(item.get(name, {}).get("N", "0")) for name in ("stored_bytes", "stored_images"))
     return Stored(size_bytes=size_bytes, images=images)
-
-
-def _passes(code: str) -> bool:
-    # The reasons of a cancelled transaction have names of their own
-    # (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html#API_TransactWriteItems_Errors).
-    return code in ("ThrottlingError", "ProvisionedThroughputExceeded") or is_passing_code(code)

@@ -32,6 +32,9 @@ class EventType(StrEnum):
     WORK_FAILED = "image.work_failed"
     WEBHOOK_FAILING = "webhook.failing"
     WEBHOOK_DISABLED = "webhook.disabled"
+    BATCH_COMPLETED = "batch.completed"
+    BATCH_FAILED = "batch.failed"
+    BATCH_CANCELLED = "batch.cancelled"
 
 
 MEANINGS: Mapping[EventType, str] = {
@@ -48,6 +51,10 @@ MEANINGS: Mapping[EventType, str] = {
     EventType.WEBHOOK_FAILING: "For a day, everything that was sent to a webhook has failed.",
     EventType.WEBHOOK_DISABLED: "A webhook is sent nothing any more: by its owner, because it answered 410, or because "
     "everything had failed for five days; `disabled_by` says why. Its deliveries are kept for 30 days.",
+    EventType.BATCH_COMPLETED: "All images of a batch have ended; `images` says how many in which way.",
+    EventType.BATCH_FAILED: "A batch that stops with its first failure has stopped: what was not begun was deleted, "
+    "and the rest has ended.",
+    EventType.BATCH_CANCELLED: "Its client cancelled a batch: what was not begun was deleted, and the rest has ended.",
 }
 """What each type tells, in the words of its documentation."""
 
@@ -70,10 +77,10 @@ _OF_WORKS = {
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedEvent:
-    """One thing that happened, at `time`, to the image or the endpoint whose id is `subject`. `sequence` is the version
-    of the row that says so: of two events of a subject, the one with the higher sequence is newer, whichever arrives
-    first. Only images have a lane and a preset. `notify` is the only endpoint that an image's client wants to hear of
-    it; None if all may."""
+    """One thing that happened, at `time`, to the image, endpoint or batch whose id is `subject`. `sequence` is the
+    version of the row that says so: of two events of a subject, the one with the higher sequence is newer, whichever
+    arrives first. Only images have a lane and a preset. `notify` is the only endpoint that an image's or a batch's
+    client wants to hear of it; None if all may."""
 
     type: EventType
     subject: str
@@ -223,6 +230,7 @@ def _event(
             "lane": image.lane,
             "preset": image.preset,
             "run": 1 if kind is EventType.ACCEPTED else run if end is None else end.run,
+            **({} if image.batch is None else {"batch": image.batch}),
             **({} if image.reference is None else {"reference": image.reference}),
             **details,
             **({} if stored == NOTHING else {"stored": stored.written}),
@@ -304,7 +312,7 @@ def written_event(
     )
 
 
-_OF_A_TOMBSTONE = frozenset({"id", "tenant_id", "lane", "preset", "run", "links"})
+_OF_A_TOMBSTONE = frozenset({"id", "tenant_id", "lane", "preset", "run", "batch", "links"})
 """What `data` has of an image that was deleted."""
 
 

@@ -29,8 +29,10 @@ class Backlog:
 
 
 def waits_for_a_worker(image: Image) -> bool:
-    """Whether there is anything to estimate: a scheduled image states its time, and one in work is done in seconds."""
-    return image.outcome is Status.PENDING and not image.is_deleted  # guard: estimate-waiting-images-only
+    """Whether there is anything to estimate: a scheduled image states its time, one in work is done in seconds,
+    and one that awaits its turn waits for others of its batch."""
+    # guard: estimate-waiting-images-only
+    return image.outcome is Status.PENDING and not image.is_deleted and not image.awaits_turn
 
 
 def estimated_seconds(image: Image, backlog: Backlog, now: Milliseconds) -> int:

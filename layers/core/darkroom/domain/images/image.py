@@ -210,7 +210,8 @@ class Image:
     None if they must be listed. The table deletes it by itself at `forget_at`, in seconds because DynamoDB's TTL
     requires them. `upload_token` is the id of the token that the image was uploaded with. `visibilities` are those that
     it has had or is about to get, the present one last; none if it was never anything but private. `viewer_seconds` is
-    how long whoever fetches a variant from the edge may keep it, None for as long as the deployment says.
+    how long whoever fetches a variant from the edge may keep it, None for as long as the deployment says. `batch` is
+    the batch that it belongs to. While it `awaits_turn` in that, it has no message, and nobody waits for it.
     """
 
     image_id: str
@@ -229,6 +230,8 @@ class Image:
     upload_token: str | None = None
     visibilities: tuple[Visibility, ...] = ()
     viewer_seconds: int | None = None
+    batch: str | None = None
+    awaits_turn: bool = False
     created_at: Milliseconds
     preset: str | None = None
     notify: str | None = None
@@ -360,7 +363,7 @@ TOMBSTONE_FIELDS = frozenset(
     {
         *("image_id", "tenant_id", "lane", "preset", "notify", "status", "run", "attempt", "schedule", "version"),
         *("created_at", "process_at", "expires_at", "accepted_at", "completed_at", "deleted_at", "forget_at"),
-        *("earlier_ends", "works", *VERSION_FIELDS),  # for events
+        *("earlier_ends", "works", "batch", *VERSION_FIELDS),  # for events
         *("due_at", "rescues", "leftovers", "visibilities"),  # for the removal of its objects
     }
 )

@@ -26,7 +26,7 @@ class Order:
     """What to make and when: a recipe, its preset (if any), and how the client asked for it. `notify` is the only
     endpoint that is to hear of it; None if all may. `annotations` are the client's own words on the image, and
     `visibility` whom the edge serves it to, None for whom its tenant usually wants. With `reuses` an image that is
-    there may be the answer."""
+    there may be the answer. `batch` is the id of the batch that it is to belong to."""
 
     recipe: Recipe
     preset: str | None
@@ -36,6 +36,7 @@ class Order:
     annotations: Annotations = NO_ANNOTATIONS
     visibility: Visibility | None = None
     reuses: bool = False
+    batch: str | None = None
 
     @property
     def request_signature(self) -> str:
@@ -56,23 +57,29 @@ def order_of(
     timetable: Timetable = AT_ONCE,
     annotations: Annotations = NO_ANNOTATIONS,
     visibility: str | None = None,
+    batch: str | None = None,
 ) -> Order:
     """The order that a request's parameters make: `variants` are names of the preset's variants, comma-separated;
-    `recipe` is the client's own recipe, in JSON, instead of a preset; `notify` is an endpoint's id, which the operation
-    looks up.
+    `recipe` is the client's own recipe, in JSON, instead of a preset; `notify` is an endpoint's id and `batch` a
+    batch's, which the operation looks up.
 
     Raises Rejected (`conflicting_parameters`, `unknown_preset`, `unknown_variants`, `invalid_recipe`,
     `unknown_on_duplicate`, `unknown_visibility`).
     """
     if on_duplicate is not None and on_duplicate not in ON_DUPLICATE:
         raise Rejected("unknown_on_duplicate", f"on_duplicate is {', '.join(ON_DUPLICATE)}, or left out.")
+    if batch is not None and on_duplicate is not None:  # guard: bulk-no-image-of-others
+        raise Rejected("conflicting_parameters", "An image that is there joins no batch: leave out on_duplicate.")
     order = replace(
         _order_of(preset, variants, recipe),
+        batch=batch,
         timetable=timetable,
         reuses=on_duplicate is not None,
         annotations=annotations,
         visibility=None if visibility is None else visibility_named(visibility),
     )
+    if batch is not None:  # guard: bulk-in-fingerprint
+        order = replace(order, asked_for=f"{order.asked_for}\0batch:{batch}")
     if notify is None:
         return order
     # guard: webhook-notify-in-fingerprint
@@ -176,6 +183,11 @@ def no_webhooks() -> Rejected:
         "part_not_deployed",
         "This stack sends no webhooks. Leave notify out, and ask for the status of the image.",
     )
+
+
+def no_batches() -> Rejected:
+    """The refusal of an order for a batch, in a stack without batches."""
+    return Rejected("part_not_deployed", "This stack has no batches. Leave batch out.")
 
 
 def unknown_notify() -> Rejected:

@@ -52,6 +52,11 @@ PARKED_SECONDS = 3600
 """How long after it was parked the sweeper looks at an image whether it is to go on; who resumes it does not wait so
 long."""
 
+TURN_SECONDS = 6 * 3600
+"""How often the sweeper looks at an image that waits for its turn: its batch looks much more often. It is what such an
+image waits at most where no batch is looked after any more."""
+
+
 TRANSITIONS: dict[Status, frozenset[Status]] = {
     # The upload arrived (now or for later), was deleted, was refused, or never came.
     Status.AWAITING_UPLOAD: frozenset(
@@ -108,6 +113,7 @@ _ENDED: dict[str, Any] = {
     "lease_until": None,
     "not_before": None,  # guard: claim-end-clears-backoff
     "claimed_by": None,
+    "awaits_turn": False,
     "url": None,  # guard: fetch-url-forgotten-at-end
     "parked": False,
 }
@@ -181,11 +187,13 @@ def accept(
     upload_token: str | None = None,
     visibility: Visibility = Visibility.PRIVATE,
     viewer_seconds: int | None = None,
+    batch: str | None = None,
+    awaits_turn: bool = False,
 ) -> Image:
     """The row of an upload that was just stored: `pending`, or `scheduled` if its time is yet to come; due for its
-    lane's first look after that."""
+    lane's first look after that. One that `awaits_turn` in its batch is looked at much later."""
     begins_at = process_at or now
-    return Image(
+    image = Image(
         image_id=image_id,
         tenant_id=tenant_id,
         lane=lane,
@@ -207,15 +215,39 @@ def accept(
         upload_token=upload_token,
         visibilities=() if visibility is Visibility.PRIVATE else (visibility,),
         viewer_seconds=viewer_seconds,
+        batch=batch,
+        awaits_turn=awaits_turn,
         created_at=now,
         accepted_at=now,
         accepted_version=1,
         process_at=process_at,
         expires_at=expires_at,
-        waiting_since=begins_at,
-        enqueued_at=begins_at,
-        due_at=before_expiry(LANES[lane].first_look_at(begins_at), expires_at),
+        due_at=None,
     )
+    return _sent_at(image, begins_at, now=now)
+
+
+def _sent_at(image: Image, begins_at: Milliseconds, *, now: Milliseconds) -> Image:
+    """The image whose message is sent for that time, or, if it is not its turn yet, not before that."""
+    if image.awaits_turn:
+        look_at = now + TURN_SECONDS * 1000
+        # guard: bulk-waiting-image-in-no-index
+        return replace(image, waiting_since=None, enqueued_at=None, due_at=before_expiry(look_at, image.expires_at))
+    look_at = LANES[image.lane].first_look_at(begins_at)
+    return replace(
+        image, waiting_since=begins_at, enqueued_at=begins_at, due_at=before_expiry(look_at, image.expires_at)
+    )
+
+
+def begin_turn(image: Image, *, now: Milliseconds) -> Image:
+    """The image whose turn in its batch has come, as if it had been accepted now. Whoever writes this sends its
+    message."""
+    return _sent_at(replace(image, awaits_turn=False, rescues=0), now, now=now)
+
+
+def await_turn(image: Image, *, now: Milliseconds) -> Image:
+    """The image whose turn has not come, with its next look."""
+    return _sent_at(image, now, now=now)
 
 
 def await_upload(accepted: Image, *, now: Milliseconds) -> Image:
@@ -244,18 +276,15 @@ def arrive(image: Image, source: Source, *, now: Milliseconds) -> Image:
     """The awaited image with its original: `pending`, or `scheduled` if its time is yet to come, as if it had been
     accepted now."""
     is_ahead = image.process_at is not None and image.process_at > now
-    begins_at = max(image.process_at or now, now)
-    return transition(
+    arrived = transition(
         image,
         Status.SCHEDULED if is_ahead else Status.PENDING,
         source=source,
         accepted_at=now,
         accepted_version=image.version + 1,
-        waiting_since=begins_at,
-        enqueued_at=begins_at,
-        due_at=before_expiry(LANES[image.lane].first_look_at(begins_at), image.expires_at),
         rescues=0,
     )
+    return _sent_at(arrived, max(image.process_at or now, now), now=now)
 
 
 def expire_upload(image: Image, *, now: Milliseconds) -> Image:

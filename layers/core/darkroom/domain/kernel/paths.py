@@ -1,4 +1,4 @@
-"""Where the API answers about an image or a webhook: paths relative to its root."""
+"""Where the API answers about an image, a webhook or a batch: paths relative to its root."""
 
 
 def image_path(image_id: str) -> str:
@@ -24,3 +24,8 @@ def webhook_path(endpoint_id: str) -> str:
 def deliveries_path(endpoint_id: str) -> str:
     """The path of a webhook's deliveries."""
     return f"{webhook_path(endpoint_id)}/deliveries"
+
+
+def batch_path(batch_id: str) -> str:
+    """The path of a batch."""
+    return f"/batches/{batch_id}"

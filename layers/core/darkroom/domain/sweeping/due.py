@@ -20,6 +20,8 @@ from darkroom.domain.images.image import (
 from darkroom.domain.images.transitions import (
     MAX_FETCH_CLAIMS,
     SWEEP_INTERVAL_SECONDS,
+    await_turn,
+    begin_turn,
     end_fetch,
     expire,
     expire_upload,
@@ -123,11 +125,12 @@ def decide_due(
     service: Mapping[str, Lane],
     fetches: bool = True,
     is_paused: bool = False,
+    has_turn: bool = True,
 ) -> DueAction:
     """Decides what a due row needs. `backlog` is the number of messages that wait in its lane, or in the fetch queue if
     it is being fetched; `releasing_until` is when the lane's reservations for releases end, and `service` is each
     lane's deployed configuration. Where nothing `fetches` any more, what is to be fetched ends; what `is_paused`, by
-    its lane or its tenant, is not begun.
+    its lane or its tenant, is not begun, nor what awaits its turn in a batch unless it `has_turn`.
 
     Each rescue doubles the pause until the next look, from a minute to an hour: a rescue is a duplicate at worst, and
     duplicates stay rare. Sweeps do not count as attempts.
@@ -151,12 +154,8 @@ def decide_due(
         return Expire(image=expire(image, now=now))
     if image.status in (Status.AWAITING_UPLOAD, Status.FETCHING):
         return _look_for_bytes(image, now, backlog, fetches=fetches)
-    if image.process_at is not None and image.process_at > now:
-        # Its message could not be sent when it was scheduled or rescheduled. The next look is the usual first look of
-        # every image.
-        after_its_time = service[image.lane].first_look_at(image.process_at)
-        later = replace(image, due_at=_no_later(after_its_time, image), enqueued_at=image.process_at, rescues=0)
-        return Rescue(image=later)
+    if (early := _before_its_time(image, now, service, has_turn=has_turn)) is not None:
+        return early
     if image.attempt >= MAX_ATTEMPTS:
         return GiveUp(image=give_up(image, now=now))  # guard: sweeper-exhausted-given-up
     if is_paused:  # guard: pause-due-image-parked
@@ -181,6 +180,23 @@ def _begin(image: Image, now: Milliseconds, backlog: int, releasing_until: Milli
         return wait
     pushed_out = _pushed_out(image, now)
     return Rescue(image=replace(pushed_out, due_at=_no_later(pushed_out.due_at or now, image), enqueued_at=now))
+
+
+def _before_its_time(
+    image: Image, now: Milliseconds, service: Mapping[str, Lane], *, has_turn: bool
+) -> Rescue | Wait | None:
+    """What an image needs that nobody may have begun yet: its message in time, or another look at whether it is its
+    turn."""
+    if image.awaits_turn and image.attempt == 0:  # an earlier version may have begun it
+        # guard: bulk-sweeper-keeps-turns
+        return Rescue(image=begin_turn(image, now=now)) if has_turn else Wait(image=await_turn(image, now=now))
+    if image.process_at is not None and image.process_at > now:
+        # Its message could not be sent when it was scheduled or rescheduled. The next look is the usual first look of
+        # every image.
+        after_its_time = service[image.lane].first_look_at(image.process_at)
+        later = replace(image, due_at=_no_later(after_its_time, image), enqueued_at=image.process_at, rescues=0)
+        return Rescue(image=later)
+    return None
 
 
 def _look_for_bytes(

@@ -1,10 +1,13 @@
-"""The events of any row, an image's or a webhook's: what the world is told is derived from two versions of the row."""
+"""The events of any row, an image's, a webhook's or a batch's: what the world is told is derived from two versions of
+it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from darkroom.domain.bulk.batch_events import ended_event_of, event_of_batch
+from darkroom.domain.bulk.batches import Batch
 from darkroom.domain.events.event import EventType, PublishedEvent, event_of_image, events_of_image
 from darkroom.domain.images.image import Image
 from darkroom.domain.images.pictures import NO_EDGE, EdgeUrls
@@ -12,10 +15,11 @@ from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 from darkroom.domain.kernel.paths import deliveries_path, webhook_path
 from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint
 
+type Row = Image | Endpoint | Batch
+"""A row whose writes the world may hear of."""
 
-def event_of(
-    before: Image | Endpoint | None, after: Image | Endpoint | None, edge: EdgeUrls = NO_EDGE
-) -> PublishedEvent | None:
+
+def event_of(before: Row | None, after: Row | None, edge: EdgeUrls = NO_EDGE) -> PublishedEvent | None:
     """What one write of a row has to tell: at most one event, most writes none. `before` is None for a new row, `after`
     for one that is gone; `edge` is where public images are."""
     match before, after:
@@ -23,17 +27,22 @@ def event_of(
             return event_of_image(before, after, edge)
         case Endpoint(), Endpoint():
             return _event_of_endpoint(before, after)
+        case Batch() | None, Batch():
+            return event_of_batch(before, after)
         case _:
             return None
 
 
-def events_of(row: Image | Endpoint, edge: EdgeUrls = NO_EDGE) -> Iterator[PublishedEvent]:
+def events_of(row: Row, edge: EdgeUrls = NO_EDGE) -> Iterator[PublishedEvent]:
     """All events that the row still tells, oldest first, with the ids that they were first published with: an
     endpoint's of the time since it was enabled or recovered, an image's as `events_of_image` says."""
-    if isinstance(row, Image):
-        yield from events_of_image(row, edge)
-    else:
-        yield from (event for event in (_failing(row), _disabled(row)) if event is not None)
+    match row:
+        case Image():
+            yield from events_of_image(row, edge)
+        case Endpoint():
+            yield from (event for event in (_failing(row), _disabled(row)) if event is not None)
+        case Batch():
+            yield from (event for event in (ended_event_of(row),) if event is not None)
 
 
 def is_notice(event: PublishedEvent) -> bool:

@@ -1,4 +1,5 @@
-"""The documents that the API answers with: what a client sees of an image, always with all keys but `paused`."""
+"""The documents that the API answers with: what a client sees of an image, always with all keys but `batch`,
+`waits_for` and `paused`."""
 
 from __future__ import annotations
 
@@ -169,6 +170,11 @@ class _ImageFacts(TypedDict):
             "and goes on after that. Absent otherwise."
         ),
     ]
+    batch: Annotated[NotRequired[str], Field(description="The batch that it is in; absent without one.")]
+    waits_for: Annotated[
+        NotRequired[Literal["batch"]],
+        Field(description="That it begins when it is its turn in its batch. Absent otherwise."),
+    ]
     progress: ProgressDocument
     placeholder: PlaceholderDocument | None
     visibility: Annotated[str, Field(json_schema_extra={"enum": list(Visibility)})]
@@ -195,7 +201,8 @@ _VARIANTS = Field(
 
 
 class StatusDocument(_ImageFacts):
-    """An image in its current state: always with all keys but `paused`, perhaps with more in later versions."""
+    """An image in its current state: always with all keys but `batch`, `waits_for` and `paused`, perhaps with more in
+    later versions."""
 
     variants: Annotated[list[VariantDocument], _VARIANTS]
 
@@ -322,6 +329,10 @@ def status_document(
         "work": _work_document(image),
         "links": {"self": image_path(image.image_id), "status": status_path(image.image_id)},
     }
+    if image.batch is not None:
+        document["batch"] = image.batch
+    if image.awaits_turn and image.status is Status.PENDING:
+        document["waits_for"] = "batch"
     if outlook == "paused":
         document["paused"] = True
     return document

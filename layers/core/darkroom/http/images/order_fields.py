@@ -59,6 +59,8 @@ Metadata = Annotated[
     ),
 ]
 
+BatchId = Annotated[str, Field(description="An open batch's id.")]
+
 PresetName: Any = one_of(PRESETS)
 OnDuplicate: Any = one_of(ON_DUPLICATE)
 VisibilityName: Any = Annotated[
@@ -93,6 +95,8 @@ OF_EVERY_ORDER = (
     "invalid_delay",
     "invalid_expires_at",
     "unknown_notify",
+    "unknown_batch",
+    "batch_closed",
     "invalid_reference",
     "invalid_tags",
     "invalid_metadata",

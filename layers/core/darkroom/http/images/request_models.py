@@ -16,6 +16,7 @@ from darkroom.domain.kernel.sizes import excess_in_words
 from darkroom.domain.recipes.recipes import Recipe
 from darkroom.http.images.documents import WebhookId
 from darkroom.http.images.order_fields import (
+    BatchId,
     Metadata,
     PresetName,
     PresetVariants,
@@ -69,6 +70,7 @@ class OrderFields(TypedDict):
     delay: NotRequired[WrittenDuration | None]
     expires_at: NotRequired[WrittenInstant | None]
     notify: NotRequired[NOTIFY | None]
+    batch: NotRequired[BatchId | None]
     reference: NotRequired[Reference | None]
     tags: NotRequired[Tags | None]
     metadata: NotRequired[Metadata | None]
@@ -118,6 +120,7 @@ def order_in(parameters: Mapping[str, Any]) -> Order:
         variants=",".join(variants) if isinstance(variants, list) else variants,
         recipe=json.dumps(recipe, separators=(",", ":")) if isinstance(recipe, dict) else recipe,
         notify=parameters.get("notify"),
+        batch=parameters.get("batch"),
         on_duplicate=parameters.get("on_duplicate"),
         timetable=read_timetable(**{name: parameters.get(name) for name in ("process_at", "delay", "expires_at")}),
         annotations=_annotations_in(parameters),

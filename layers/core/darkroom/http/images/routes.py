@@ -16,6 +16,7 @@ from darkroom.http.images.order_fields import (
     IDEMPOTENCY_KEY,
     IN_SCHEDULE,
     OF_EVERY_ORDER,
+    BatchId,
     Metadata,
     OnDuplicate,
     PresetName,
@@ -31,6 +32,7 @@ from darkroom.http.images.order_fields import (
 from darkroom.http.kernel.headers import (
     EDGE_UNTIL,
     ENTITY_TAG,
+    EXAMPLE_BATCH_ID,
     EXAMPLE_ID,
     EXAMPLE_WEBHOOK_ID,
     LOCATION_OF_STATUS,
@@ -145,6 +147,13 @@ POST_IMAGE = Route(
             description="The only webhook that gets the events of this image, of the types that it asks for; without "
             "it, all do.",
             example=EXAMPLE_WEBHOOK_ID,
+        ),
+        Parameter(
+            name="batch",
+            place="query",
+            kind=BatchId,
+            description="The batch that the image joins. One with a `parallelism` says when the image begins.",
+            example=EXAMPLE_BATCH_ID,
         ),
         Parameter(
             name="on_duplicate",

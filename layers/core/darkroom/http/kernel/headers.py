@@ -15,6 +15,7 @@ EXAMPLE_ID = "1kyvb60cwewgmgxx48pc1nwmdc"
 """The image in all examples."""
 
 EXAMPLE_WEBHOOK_ID = "we_01kyvb60cwewgmgx"
+EXAMPLE_BATCH_ID = "ba_0c4r9h8m2k5x7t1w3y6z0b9d4f"
 """The webhook in all examples."""
 
 

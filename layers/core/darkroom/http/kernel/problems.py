@@ -359,6 +359,12 @@ _TABLE = (
         example="There is no webhook with this id.",
     ),
     ProblemType(
+        code="unknown_batch",
+        status=HTTPStatus.NOT_FOUND,
+        title="Unknown batch",
+        example="There is no batch with this id.",
+    ),
+    ProblemType(
         code="unknown_delivery",
         status=HTTPStatus.NOT_FOUND,
         title="Unknown delivery",
@@ -401,6 +407,19 @@ _TABLE = (
         title="The variant is not ready",
         example="The image is pending. See /images/{id}/status for why, or ask again when it is done.",
         headers=(RETRY_AFTER_WHILE_UNFINISHED,),
+    ),
+    ProblemType(
+        code="invalid_batch",
+        status=HTTPStatus.BAD_REQUEST,
+        title="Invalid batch",
+        example="The batch is invalid. parallelism: must be at least 1.",
+        example_errors=({"field": "parallelism", "message": "must be at least 1"},),
+    ),
+    ProblemType(
+        code="batch_closed",
+        status=HTTPStatus.CONFLICT,
+        title="The batch is closed",
+        example="This batch takes no more images. Make another with POST /batches, or leave batch out.",
     ),
     ProblemType(
         code="webhook_exists",

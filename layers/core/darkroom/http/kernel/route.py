@@ -81,9 +81,9 @@ class Route:
 
     @property
     def rule(self) -> str:
-        """The path in the router's syntax. The handler's argument is `image_id` or `webhook_id`, because `id` is a
-        Python builtin."""
-        name = "<webhook_id>" if self.is_about_webhooks else "<image_id>"
+        """The path in the router's syntax. The handler's argument is `image_id`, `webhook_id` or `batch_id`, because
+        `id` is a Python builtin."""
+        name = {"webhooks": "<webhook_id>", "batches": "<batch_id>"}.get(self.path.split("/")[1], "<image_id>")
         return self.path.replace("{id}", name).replace("{", "<").replace("}", ">")
 
     @property

@@ -26,7 +26,7 @@ from darkroom.domain.tenants.upload_tokens import UploadToken
 from darkroom.operations.images.load_shedder import LoadShedder
 from darkroom.operations.images.pin_overlays import pin_overlays
 from darkroom.operations.images.quota_keeper import QuotaKeeper
-from darkroom.ports.images import HasRecipient, Images, no_recipient
+from darkroom.ports.images import HasRecipient, Images, JoinBatch, join_none, no_recipient
 from darkroom.ports.kernel import Clock, Randomness
 from darkroom.ports.tenants import UploadTokenUses
 
@@ -60,12 +60,13 @@ class CheckOrderPorts:
     clock: Clock
     randomness: Randomness
     delivers: bool = False
+    join_batch: JoinBatch = join_none
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedOrder:
     """An order that may be taken `now`, into that lane, for that time; `overlays` are the originals that it needs, and
-    `visibility` is what the image gets."""
+    `visibility` is what the image gets. It has joined its batch, if it is for one, and may await its turn there."""
 
     request: ImageRequest
     order: Order
@@ -74,6 +75,7 @@ class CheckedOrder:
     overlays: dict[str, Source] | None
     visibility: Visibility
     now: Milliseconds
+    awaits_turn: bool = False
 
     def row(self, image_id: str, *, fingerprint: str, source: Source) -> Image:
         """The row of its image as if the bytes were here: the caller says if they are yet to come."""
@@ -95,6 +97,8 @@ class CheckedOrder:
             visibility=self.visibility,
             viewer_seconds=self.request.viewer_seconds,
             upload_token=None if self.request.upload_token is None else self.request.upload_token.token_id,
+            batch=self.order.batch,
+            awaits_turn=self.awaits_turn,
         )
 
 
@@ -135,14 +139,15 @@ def find_answer(
 def check_order(
     ports: CheckOrderPorts, request: ImageRequest, order: Order, image_id: str, *, size_bytes: int
 ) -> CheckedOrder:
-    """Checks the order for a file of so many bytes, and counts the image as one of its upload token's, if it has one.
+    """Checks the order for a file of so many bytes, counts the image as one of its upload token's, if it has one, and
+    has it join its batch.
 
     It comes after looking for an earlier request with the same key: a time that was in the future then may have passed
     since, and a repetition is let in though its lane or its tenant's quota is full, or its token used up. Raises
     Rejected (`unknown_notify`, `part_not_deployed`, `quota_exceeded`, `invalid_recipe` for an overlay that is no image
-    of the tenant's, and what `appoint` raises; by a token also `upload_token_expired`, `upload_token_used_up` and
-    `upload_too_large`), TurnedAway (`overloaded`) while the lane of the tenant's tier has too much work, and Retryable
-    if a table cannot answer.
+    of the tenant's, `conflicting_parameters`, and what `appoint` and joining a batch raise; by a token also
+    `upload_token_expired`, `upload_token_used_up` and `upload_too_large`), TurnedAway (`overloaded`) while the lane of
+    the tenant's tier has too much work, and Retryable if a table cannot answer.
     """
     now, token = ports.clock(), request.upload_token
     if token is not None:
@@ -164,7 +169,16 @@ def check_order(
             f"This upload token has been used for as many photos as it allows: {token.count:,}. Ask the server that "
             "made it for another.",
         )
+    # The image is known to its batch before there is a row of it: no crash leaves an image that the batch lacks.
+    awaits_turn = order.batch is not None and ports.join_batch(request.tenant_id, order.batch, image_id)
+    if awaits_turn and appointment.process_at is not None:  # guard: bulk-turn-or-time
+        raise Rejected(
+            "conflicting_parameters",
+            "In a batch with a parallelism an image begins when it is its turn: leave out process_at and delay, or use "
+            "a batch without one.",
+        )
     return CheckedOrder(
+        awaits_turn=awaits_turn,
         request=request,
         order=order,
         lane=lane,

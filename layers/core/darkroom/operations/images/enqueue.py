@@ -43,7 +43,9 @@ def enqueue(ports: EnqueuePorts, image: Image) -> bool:
 
 def enqueue_in_time(ports: EnqueueInTimePorts, image: Image) -> bool:
     """Like `enqueue`, but the message shows in its lane when the image is due: if that is later than the lane can delay
-    it, the message goes to the hold queue."""
+    it, the message goes to the hold queue. One that awaits its turn in a batch is sent when that has come."""
+    if image.awaits_turn:  # guard: bulk-no-message-before-turn
+        return True
     delay_seconds = seconds_until(image.process_at, ports.clock())
 
     def send() -> None:

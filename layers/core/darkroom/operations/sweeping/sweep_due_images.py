@@ -37,7 +37,7 @@ from darkroom.operations.images.enqueue import DUE_FENCE, EnqueueInTimePorts, ma
 from darkroom.operations.images.move_variants import remove_unshown
 from darkroom.operations.sweeping.remove_leftovers import RemovalPorts, remove_leftovers
 from darkroom.ports.dead_letters import DeadLetter, DeadLetters, Taken
-from darkroom.ports.images import Due, FetchQueue
+from darkroom.ports.images import Due, FetchQueue, HasTurn, has_turn_at_once
 from darkroom.ports.kernel import Fenced, UnreadableRow
 from darkroom.ports.pauses import KnownPauses, nothing_paused
 from darkroom.ports.schedules import Reservations
@@ -120,6 +120,7 @@ class SweepDueImagesPorts(EnqueueInTimePorts, RemovalPorts):
     cleanups: Sequence[Cleanup] = ()
     fetches: bool = True
     pauses: KnownPauses = nothing_paused
+    has_turn: HasTurn = has_turn_at_once
 
 
 def sweep_due_images(ports: SweepDueImagesPorts, *, out_of_time: Callable[[], bool]) -> Sweep:
@@ -335,6 +336,7 @@ class _Round:
             service=self._ports.service,
             fetches=self._ports.fetches,
             is_paused=self._pauses.of(image.lane, image.tenant_id) is not None,
+            has_turn=not image.awaits_turn or self._ports.has_turn(image),
         )
         if isinstance(duty, PlaceDeadLetter):
             self._dead_letters_in(image.lane)  # here, so that no two threads take them

@@ -60,7 +60,8 @@ class EndpointsSweep:
     """What one sweep of endpoints did, by outcome: `sent`, `quiet`, `resting`, `suspended`, `paused`, `unsent` or the
     reason why there was nothing to do; `opened` are the failed deliveries that were opened again. `errors` holds
     unexpected errors by endpoint, `unlisted`, by shard, why the due index could not be listed. `complete` is False if
-    time ran out; `late_seconds` is how late the oldest look is that could not be done."""
+    time ran out; `late_seconds` is how late the oldest look is that could not be done, `paused_seconds` how long the
+    oldest pause of an endpoint that was looked at lasts: each is in every hour."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     opened: list[str] = field(default_factory=list)
@@ -68,6 +69,7 @@ class EndpointsSweep:
     errors: dict[str, Exception] = field(default_factory=dict)
     unlisted: dict[str, Exception] = field(default_factory=dict)
     late_seconds: float = 0.0
+    paused_seconds: float = 0.0
     complete: bool = True
 
     @property
@@ -161,6 +163,7 @@ def _decide(ports: SweepDueEndpointsPorts, sweep: EndpointsSweep, host: Sequence
         return "suspended"
     if endpoint.paused_at is not None:  # guard: webhook-sweep-paused-unsent
         ports.endpoints.change(endpoint, replace(endpoint, due_at=now + QUIET_SECONDS * SECOND))
+        sweep.paused_seconds = max(sweep.paused_seconds, (now - endpoint.paused_at) / SECOND)
         return "paused"
     if endpoint.recovery is not None:
         endpoint = _recover(ports, sweep, endpoint, now)

@@ -18,6 +18,7 @@ from darkroom.wiring.kernel.api_dependencies import (
     quota_keeper_of,
     upload_token_uses_of,
 )
+from darkroom.wiring.kernel.batches import join_batch_of
 from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
 from darkroom.wiring.kernel.parts import ImportsForCore, load_part
 from darkroom.wiring.kernel.recipients import has_recipient_of
@@ -33,6 +34,7 @@ def wire() -> tuple[SubmitImagePorts, AddVariantsPorts, Any, Edge]:
     ports = SubmitImagePorts(
         images=ImagesTable(dynamodb, settings.images_table),
         has_recipient=has_recipient_of(settings.endpoints_table, dynamodb),
+        join_batch=join_batch_of(settings.batches_table, dynamodb),
         originals=OriginalsBucket(s3, settings.originals_bucket),
         lanes=LaneQueues(sqs, settings.queue_urls, signer),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url, signer),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-from darkroom.ports.images import FetchQueue, HasRecipient
+from darkroom.ports.images import FetchQueue, HasRecipient, HasTurn, JoinBatch
 from darkroom.ports.tenants import StoredSums
 
 if TYPE_CHECKING:
@@ -44,6 +44,16 @@ class ImportsForCore(Protocol):
 
     def begin_fetch_ports(self, settings: SubmitImageSettings, ports: SubmitImagePorts, fetch_queue: FetchQueue) -> Any:
         """The ports of the operation to which `http.imports.for_core` leads."""
+
+
+class BulkForCore(Protocol):
+    """`wiring.bulk.for_core`."""
+
+    def join_batch_of(self, batches_table: str, dynamodb: DynamoDBClient) -> JoinBatch:
+        """Has images join batches."""
+
+    def has_turn_of(self, batches_table: str, dynamodb: DynamoDBClient) -> HasTurn:
+        """Whether it is an image's turn in its batch."""
 
 
 def load_part(module: str) -> Any:

@@ -15,6 +15,7 @@ from darkroom.operations.images.worker_counts import CountOutcomesPorts
 from darkroom.operations.sweeping.measure_lanes import MeasureLanesPorts
 from darkroom.operations.sweeping.sweep_due_images import SweepDueImagesPorts
 from darkroom.settings import SweepDueImagesSettings
+from darkroom.wiring.kernel.batches import has_turn_of
 from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
 from darkroom.wiring.kernel.parts import WebhooksForCore, load_part
 from darkroom.wiring.kernel.pauses import known_pauses_of
@@ -52,6 +53,7 @@ def wire() -> tuple[SweepDueImagesPorts, MeasureLanesPorts, CountOutcomesPorts]:
         stale_edge=EdgeQueue(sqs, settings.edge_queue_url) if settings.edge_queue_url else None,
         fetches=settings.imports == "true",
         pauses=known_pauses_of(settings, dynamodb),
+        has_turn=has_turn_of(settings.batches_table, dynamodb),
     )
     outcome_counts = OutcomesTable(clients.impatient(dynamodb), settings.throughput_table)
     measuring = MeasureLanesPorts(

@@ -16,6 +16,7 @@ from darkroom.wiring.kernel.api_dependencies import (
     quota_keeper_of,
     upload_token_uses_of,
 )
+from darkroom.wiring.kernel.batches import join_batch_of
 from darkroom.wiring.kernel.message_keys import message_keys_of
 from darkroom.wiring.kernel.recipients import has_recipient_of
 from darkroom.wiring.kernel.runtime import clock, randomness
@@ -29,6 +30,7 @@ def wire() -> tuple[BeginUploadPorts, CreateUploadTokenPorts, Edge]:
     ports = BeginUploadPorts(
         images=ImagesTable(dynamodb, settings.images_table),
         has_recipient=has_recipient_of(settings.endpoints_table, dynamodb),
+        join_batch=join_batch_of(settings.batches_table, dynamodb),
         uploads=UploadsBucket(s3, settings.uploads_bucket),
         load_shedder=load_shedder_of(settings, dynamodb, clients.sqs_client()),
         quotas=quota_keeper_of(settings, dynamodb),

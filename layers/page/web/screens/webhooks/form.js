@@ -18,6 +18,10 @@ export const EVENTS = [
     ["webhook.*", "every event of webhooks"],
     ["webhook.failing", "for a day, everything sent to a webhook has failed"],
     ["webhook.disabled", "a webhook is sent nothing any more"],
+    ["batch.*", "every event of batches"],
+    ["batch.completed", "all images of a batch have ended"],
+    ["batch.failed", "a batch has stopped, because one of its images failed"],
+    ["batch.cancelled", "a batch was cancelled, and its last image has ended"],
 ];
 
 const covers = (chosen,

@@ -1,0 +1,1 @@
+"""`darkroom batches`: a tenant's batches of images."""

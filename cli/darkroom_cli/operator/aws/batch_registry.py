@@ -1,0 +1,49 @@
+"""The Batches table as operators use it: they read all batches, and forget a tenant's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from darkroom.aws.bulk.batches_table import BATCHES, LISTED_INDEX, BatchesTable, partitions_of
+from darkroom.aws.kernel.errors import pages_of
+from darkroom.aws.kernel.removal import remove_partition
+from darkroom.ports.bulk import BatchCursor
+from darkroom.ports.kernel import UnreadableRow
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from darkroom.domain.bulk.batches import Batch
+
+_PAGE_BATCHES = 100
+
+
+class BatchRegistryTable:
+    """Implements the `BatchRegistry` port."""
+
+    def __init__(self, client: DynamoDBClient, table_name: str) -> None:
+        self._client = client
+        self._table_name = table_name
+        self._batches = BatchesTable(client, table_name)
+
+    def everything(self) -> Iterator[Batch | UnreadableRow]:
+        # The index has the batches' own rows, and none of their images.
+        pages: Any = self._client.get_paginator("scan").paginate(TableName=self._table_name, IndexName=LISTED_INDEX)
+        for page in pages_of(pages, "reading all batches"):
+            yield from map(BATCHES.readable, page["Items"])
+
+    def forget(self, tenant_id: str) -> int:
+        removed = 0
+        after: BatchCursor | None = None
+        while True:
+            page = self._batches.of_tenant(tenant_id, after=after, limit=_PAGE_BATCHES)
+            for row in page.batches:
+                batch_id = row.row_id if isinstance(row, UnreadableRow) else row.batch_id
+                for place in partitions_of(batch_id):
+                    partition = ("place", place)
+                    remove_partition(self._client, self._table_name, partition, "part", "removing a batch")
+                removed += 1
+            after = page.next
+            if after is None:
+                return removed

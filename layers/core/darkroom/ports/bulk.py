@@ -1,0 +1,89 @@
+"""What bulk work needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from darkroom.domain.bulk.batches import Batch, Sums
+    from darkroom.domain.bulk.members import Change, Member
+    from darkroom.domain.kernel.instants import Milliseconds
+    from darkroom.ports.kernel import UnreadableRow
+
+
+class DueBatch(NamedTuple):
+    """An entry of the index of batches that are due: when for a look, and the batch's id."""
+
+    due_at: Milliseconds
+    batch_id: str
+
+
+class BatchCursor(NamedTuple):
+    """A place in the list of a tenant's batches."""
+
+    created_at: Milliseconds
+    batch_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchPage:
+    """Some batches of a tenant, the newest first; the list continues after `next`, None at its end."""
+
+    batches: tuple[Batch | UnreadableRow, ...]
+    next: BatchCursor | None
+
+
+class Batches(Protocol):
+    """The batches, and what each knows of its images. Every method raises Retryable if the table cannot answer.
+    Methods for one row raise UnreadableRow if this version cannot read it; methods for many return it in the row's
+    place."""
+
+    def get(self, batch_id: str) -> Batch | None:
+        """The current row (a consistent read), or None."""
+
+    def create(self, batch: Batch) -> Batch:
+        """Puts the row unless its id has one; returns the id's row: this one or the earlier one."""
+
+    def change(self, before: Batch, after: Batch) -> Batch:
+        """Writes what differs, if the version is still that of `before`; returns the row as written, with the next
+        version. A lost answer is recognized. Raises Fenced if another write came first."""
+
+    def of_tenant(self, tenant_id: str, *, after: BatchCursor | None, limit: int) -> BatchPage:
+        """Up to `limit` batches of the tenant, from the newest on or from after `after`; perhaps seconds out of
+        date."""
+
+    def due(self, now: Milliseconds, limit: int) -> Iterator[DueBatch]:
+        """The first batches whose `due_at` has come, read as the caller iterates; perhaps seconds out of date."""
+
+    def postpone(self, due: DueBatch, until: Milliseconds) -> None:
+        """Moves the next look at a batch to `until`, if it is still due as `due` says; nothing else of it is read or
+        written: it may be unreadable."""
+
+    def join(self, member: Member) -> Member:
+        """Puts the image's item unless there is one; returns the image's item: this one or the earlier one."""
+
+    def leave(self, member: Member) -> None:
+        """Removes the image's item if it still says that the image only joined."""
+
+    def members(self, batch_id: str, image_ids: Sequence[str]) -> Mapping[str, Member | UnreadableRow]:
+        """What the batch knows of these images (a consistent read), by id; at most 100."""
+
+    def all_members(self, batch_id: str, *, after: str | None = None) -> Iterator[tuple[str, Member | UnreadableRow]]:
+        """All images of the batch with their ids, or those after the image `after` (a consistent read), always in the
+        same order, read as the caller iterates."""
+
+    def waiting(self, batch_id: str, limit: int) -> Sequence[Member]:
+        """Some images of the batch that wait for their turn, perhaps seconds out of date; fewer than `limit` only if
+        there are no more."""
+
+    def count(
+        self, batch: Batch, changes: Sequence[Change], *, now: Milliseconds, most_working: int | None = None
+    ) -> bool:
+        """Writes what the images become and adds it to the batch's sums: all of it, or nothing, for at most
+        MOST_CHANGES images. Returns False, and has written nothing, if an image's item is not as it was, or if more
+        than `most_working` would be working then."""
+
+    def sums(self, batch_id: str) -> Sums:
+        """What was counted of the batch (a consistent read)."""

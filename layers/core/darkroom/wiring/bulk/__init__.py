@@ -1,0 +1,1 @@
+"""The wiring of bulk work."""

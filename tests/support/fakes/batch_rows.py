@@ -1,0 +1,115 @@
+"""Batches in memory, with the semantics that the port promises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+from darkroom.domain.bulk.batches import NO_SUMS, Batch, Counts, Sums
+from darkroom.domain.bulk.members import MOST_CHANGES, Change, Member, MemberState, differences, shard_of
+from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.ports.bulk import BatchCursor, BatchPage, DueBatch
+from darkroom.ports.kernel import Fenced, UnreadableRow
+
+
+@dataclass
+class FakeBatches:
+    """The `Batches` and `BatchRegistry` ports over three dictionaries."""
+
+    rows: dict[str, Batch] = field(default_factory=dict)
+    images: dict[str, dict[str, Member]] = field(default_factory=dict)
+    counted: dict[str, Sums] = field(default_factory=dict)
+
+    def get(self, batch_id: str) -> Batch | None:
+        return self.rows.get(batch_id)
+
+    def create(self, batch: Batch) -> Batch:
+        return self.rows.setdefault(batch.batch_id, batch)
+
+    def change(self, before: Batch, after: Batch) -> Batch:
+        current, written = self.rows.get(before.batch_id), replace(after, version=before.version + 1)
+        if current == written:  # this write's own first attempt, whose answer was lost
+            return written
+        if current is None or current.version != before.version:
+            raise Fenced(current)
+        self.rows[before.batch_id] = written
+        return written
+
+    def of_tenant(self, tenant_id: str, *, after: BatchCursor | None, limit: int) -> BatchPage:
+        own = [row for row in self.rows.values() if row.tenant_id == tenant_id]
+        places = {BatchCursor(row.created_at, row.batch_id): row for row in own}
+        listed = [place for place in sorted(places, reverse=True) if after is None or place < after]
+        shown = listed[:limit]
+        return BatchPage(
+            batches=tuple(places[place] for place in shown), next=shown[-1] if len(listed) > limit else None
+        )
+
+    def due(self, now: Milliseconds, limit: int) -> Iterator[DueBatch]:
+        listed = [DueBatch(row.due_at, row.batch_id) for row in self.rows.values() if row.due_at is not None]
+        yield from sorted(due for due in listed if due.due_at <= now)[:limit]
+
+    def postpone(self, due: DueBatch, until: Milliseconds) -> None:
+        row = self.rows.get(due.batch_id)
+        if row is not None and row.due_at == due.due_at:
+            self.rows[due.batch_id] = replace(row, due_at=until)
+
+    def join(self, member: Member) -> Member:
+        return self.images.setdefault(member.batch_id, {}).setdefault(member.image_id, member)
+
+    def leave(self, member: Member) -> None:
+        kept = self.images.get(member.batch_id, {}).get(member.image_id)
+        if kept is not None and (kept.state, kept.version) == (member.state, member.version):
+            del self.images[member.batch_id][member.image_id]
+
+    def members(self, batch_id: str, image_ids: Sequence[str]) -> Mapping[str, Member | UnreadableRow]:
+        assert len(image_ids) <= 100, "DynamoDB reads no more at once"
+        known = self.images.get(batch_id, {})
+        return {image_id: known[image_id] for image_id in image_ids if image_id in known}
+
+    def all_members(self, batch_id: str, *, after: str | None = None) -> Iterator[tuple[str, Member | UnreadableRow]]:
+        places = sorted((shard_of(image_id), image_id) for image_id in self.images.get(batch_id, {}))
+        beginning = None if after is None else (shard_of(after), after)
+        for place in places:
+            known = self.images[batch_id].get(place[1])
+            if known is not None and (beginning is None or place > beginning):
+                yield place[1], known
+
+    def waiting(self, batch_id: str, limit: int) -> Sequence[Member]:
+        known = self.images.get(batch_id, {}).values()
+        return list(islice((member for member in known if member.state is MemberState.WAITING), limit))
+
+    def count(
+        self, batch: Batch, changes: Sequence[Change], *, now: Milliseconds, most_working: int | None = None
+    ) -> bool:
+        assert len(changes) <= MOST_CHANGES, "DynamoDB changes no more at once"
+        known, added = self.images.setdefault(batch.batch_id, {}), differences(changes)
+        sums = self.counted.get(batch.batch_id, NO_SUMS)
+        counts = Counts(**{name: getattr(sums.counts, name) + added.get(name, 0) for name in vars(sums.counts)})
+        names = [(before or after).image_id for before, after in changes]  # type: ignore[union-attr]
+        if any(known.get(name) != before for name, (before, _) in zip(names, changes, strict=True)):
+            return False
+        if most_working is not None and counts.working > most_working:
+            return False
+        for name, (_, after) in zip(names, changes, strict=True):
+            if after is None:
+                del known[name]
+            else:
+                known[name] = after
+        if added:
+            has_ended = any(MemberState(state).has_ended for state in added)
+            first_ended_at = now if has_ended and sums.first_ended_at is None else sums.first_ended_at
+            self.counted[batch.batch_id] = Sums(counts=counts, counted_at=now, first_ended_at=first_ended_at)
+        return True
+
+    def everything(self) -> Iterator[Batch]:
+        yield from list(self.rows.values())
+
+    def forget(self, tenant_id: str) -> int:
+        own = [row.batch_id for row in self.rows.values() if row.tenant_id == tenant_id]
+        for batch_id in own:
+            del self.rows[batch_id]
+        return len(own)
+
+    def sums(self, batch_id: str) -> Sums:
+        return self.counted.get(batch_id, NO_SUMS)

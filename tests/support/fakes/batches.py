@@ -1,0 +1,134 @@
+"""A world of images in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from darkroom.domain.bulk.batches import Batch, Counts
+from darkroom.domain.events.event import event_of_image
+from darkroom.domain.images.claim import Claim, claim
+from darkroom.domain.images.image import Image
+from darkroom.domain.images.transitions import complete, reject
+from darkroom.domain.kernel.message import Message
+from darkroom.operations.bulk.count_batches import Counting, count_batches
+from darkroom.operations.bulk.join_batch import JoinBatchPorts, has_turn, join_batch
+from darkroom.operations.bulk.manage_batches import (
+    ManageBatchesPorts,
+    WantedBatch,
+    cancel_batch,
+    close_batch,
+    create_batch,
+)
+from darkroom.operations.bulk.settle_batch import SettleBatchPorts
+from darkroom.operations.bulk.sweep_due_batches import BatchesSweep, sweep_due_batches
+from tests.support.fakes.batch_rows import FakeBatches
+from tests.support.fakes.pictures import jpeg
+from tests.support.fakes.rows import lease
+from tests.support.fakes.stores import FakeImages
+from tests.support.fakes.world import World
+
+COUNTED = {"image.accepted", "image.done", "image.failed", "image.cancelled", "image.expired"}
+"""The events of the writes that the mapping's filter lets through: tests/unit/test_event.py compares."""
+
+BODY = jpeg()
+"""Nobody decodes it."""
+
+
+@dataclass
+class StreamedImages(FakeImages):
+    """The images, with those of their writes that the stream hands to whoever counts batches."""
+
+    written: list[Image] = field(default_factory=list)
+
+    def create(self, image: Image) -> Image:
+        before = self.rows.get(image.image_id)
+        return self._stream(before, super().create(image))
+
+    def change(self, before: Image, after: Image, *, fence: tuple[str, ...] = ("status", "run", "attempt")) -> Image:
+        current = self.rows.get(before.image_id)
+        return self._stream(current, super().change(before, after, fence=fence))
+
+    def _stream(self, before: Image | None, after: Image) -> Image:
+        if before != after and (event := event_of_image(before, after)) is not None and event.type in COUNTED:
+            self.written.append(after)
+        return after
+
+
+@dataclass
+class BatchesWorld(World):
+    """The operations of images and of batches. What a worker makes of an image, `develop` says without a picture."""
+
+    images: Any = field(default_factory=StreamedImages)
+    batches: Any = field(default_factory=FakeBatches)
+    heard: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.join_batch = self._join
+        self.has_turn = lambda image: has_turn(self.ports(JoinBatchPorts), image)
+
+    def _join(self, tenant_id: str, batch_id: str, image_id: str) -> bool:
+        return join_batch(self.ports(JoinBatchPorts), tenant_id, batch_id, image_id)
+
+    def open(self, *, key: str | None = None, tenant_id: str = "default", **wanted: Any) -> Batch:
+        self.requests += 1
+        ports = self.ports(ManageBatchesPorts)
+        return create_batch(ports, tenant_id, WantedBatch(**wanted), idempotency_key=key)[0]
+
+    def close(self, batch: Batch) -> Batch:
+        return close_batch(self.ports(ManageBatchesPorts), batch.tenant_id, batch.batch_id).batch
+
+    def cancel(self, batch: Batch) -> Batch:
+        return cancel_batch(self.ports(ManageBatchesPorts), batch.tenant_id, batch.batch_id).batch
+
+    def count(self, rows: Sequence[Image | Batch]) -> Counting:
+        """What the streams' worker does when it gets these rows as they were written."""
+        return count_batches(self.ports(SettleBatchPorts), rows)
+
+    def hear(self) -> Counting:
+        """The stream's worker gets everything that it has not got, the latest first and once more."""
+        new, self.heard = self.images.written[self.heard :], len(self.images.written)
+        return self.count([*reversed(new), *new])
+
+    def sweep_batches(self) -> BatchesSweep:
+        return sweep_due_batches(self.ports(SettleBatchPorts), out_of_time=lambda: False)
+
+    def develop(self, message: Message, *, fails: bool = False) -> Image:
+        """The worker claims the image and finishes it, if there is something to do."""
+        row = self.row(message.image_id)
+        decision = claim(row, message, lease(now=self.now))
+        if not isinstance(decision, Claim):
+            return row
+        begun = self.images.change(row, decision.image)
+        ended = (
+            reject(begun, code="truncated", message="It ends early.", now=self.now)
+            if fails
+            else complete(begun, (), notices=(), now=self.now)
+        )
+        written: Image = self.images.change(begun, ended)
+        return written
+
+    def batch(self, batch: Batch) -> Batch:
+        row: Batch | None = self.batches.get(batch.batch_id)
+        assert row is not None
+        return row
+
+
+def submitted(world: BatchesWorld, batch: Batch, count: int = 3) -> list[Image]:
+    """So many new images of the batch."""
+    return [world.submit(BODY, batch=batch.batch_id).image for _ in range(count)]
+
+
+def work(world: BatchesWorld, *, fails: bool = False) -> None:
+    """The workers take every message that was sent."""
+    sent, world.lanes.sent = world.lanes.sent, []
+    for message in sent:
+        world.develop(message, fails=fails)
+
+
+def counts(world: BatchesWorld, batch: Batch) -> Counts:
+    """What was counted of the batch."""
+    counted: Counts = world.batches.sums(batch.batch_id).counts
+    return counted
