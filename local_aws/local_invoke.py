@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _TEMPLATE, _VARIABLES = "template.json", "variables.json"
 _FUNCTION = "AWS::Lambda::Function"
+_OTHERS = ("AWS::Serverless::Function", "AWS::Serverless::LayerVersion", "AWS::CloudFormation::Stack")
 _CHUNK_BYTES = 65_536
 _INTERRUPTED_SAM_SECONDS = 3
 _CONTAINER = "SAM_CONTAINER_ID: "
@@ -80,7 +81,7 @@ def invoke(state: State, function: str, event: Path) -> Answer:
         try:
             with _relay(serving.aws_endpoint_url, state.relay_file) as endpoint_url:
                 variables |= {"AWS_ENDPOINT_URL": endpoint_url}
-                _write_project(Path(scratch), running, name, variables)
+                _write_project(Path(scratch), running, name, variables, fetched=state.session / "invoked")
                 return _sam_local_invoke(state, name, event, Path(scratch), docker_host)
         finally:
             lambda_base_image.prune()
@@ -105,8 +106,10 @@ def _variables(running: RunningStack, name: str) -> dict[str, str]:
     return dict(deployed["Environment"]["Variables"])
 
 
-def _write_project(scratch: Path, running: RunningStack, name: str, variables: Mapping[str, str]) -> None:
-    """The deployed template, with the functions' code and layers next to it and every variable declared.
+def _write_project(
+    scratch: Path, running: RunningStack, name: str, variables: Mapping[str, str], *, fetched: Path
+) -> None:
+    """The deployed template, with every variable declared and the function's code and layers in the folder `fetched`.
 
     SAM CLI passes on only variables that the template declares, and ours declares no AWS_ENDPOINT_URL, because
     functions do not know that they run locally. See "Environment variables file" in SAM's guide to `sam local invoke`.
@@ -116,15 +119,17 @@ def _write_project(scratch: Path, running: RunningStack, name: str, variables: M
     ]
     # SAM CLI deploys the long form of CloudFormation's functions: plain YAML.
     template = yaml.load(str(deployed), yaml.CSafeLoader)
+    for_all = template.get("Globals", {}).get("Function", {}).get("Layers")
+    layers = set(_named([for_all, template["Resources"][name]["Properties"].get("Layers")]))
     for resource_id, resource in list(template["Resources"].items()):
         if resource_id.startswith("Fn::ForEach::"):  # SAM CLI expands it; it contains no function or layer
             continue
         properties = resource.get("Properties", {})
-        if resource["Type"] == "AWS::Serverless::LayerVersion":
-            properties["ContentUri"] = _fetch(running, properties["ContentUri"], scratch / resource_id)
+        if resource_id in layers:
+            properties["ContentUri"] = _fetched(running, properties["ContentUri"], fetched)
         elif resource_id == name:
-            properties["CodeUri"] = _fetch(running, properties["CodeUri"], scratch / resource_id)
-        elif resource["Type"] in ("AWS::Serverless::Function", "AWS::CloudFormation::Stack"):
+            properties["CodeUri"] = _fetched(running, properties["CodeUri"], fetched)
+        elif resource["Type"] in _OTHERS:
             del template["Resources"][resource_id]  # SAM CLI would warn that its code or template is not here
     properties = template["Resources"][name]["Properties"]
     declared = properties.setdefault("Environment", {}).setdefault("Variables", {})
@@ -133,13 +138,29 @@ def _write_project(scratch: Path, running: RunningStack, name: str, variables: M
     (scratch / _VARIABLES).write_text(json.dumps({name: variables}))
 
 
-def _fetch(running: RunningStack, uri: str, folder: Path) -> str:
-    """Unpack what SAM CLI uploaded when it deployed."""
+def _named(layers: Any) -> Iterator[str]:
+    """The layers that a function has, or may have under a condition."""
+    if isinstance(layers, list):
+        for each in layers:
+            yield from _named(each)
+    elif isinstance(layers, dict):
+        if "Ref" in layers:
+            yield layers["Ref"]
+        yield from _named(layers.get("Fn::If"))
+
+
+def _fetched(running: RunningStack, uri: str, fetched: Path) -> str:
+    """What SAM CLI uploaded when it deployed, unpacked once: the name of an upload is the hash of its content."""
     location = urlsplit(uri)
-    packed = io.BytesIO()
-    running.client("s3").download_fileobj(location.netloc, location.path.lstrip("/"), packed)
-    with zipfile.ZipFile(packed) as archive:
-        archive.extractall(folder)
+    key = location.path.lstrip("/")
+    folder = fetched / key
+    if not folder.exists():
+        packed = io.BytesIO()
+        running.client("s3").download_fileobj(location.netloc, key, packed)
+        fetched.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=fetched) as unpacked, zipfile.ZipFile(packed) as archive:
+            archive.extractall(Path(unpacked, "whole"))
+            Path(unpacked, "whole").rename(folder)  # atomically, so that an interrupt leaves no half of it
     return str(folder)
 
 
