@@ -83,9 +83,8 @@ def functions() -> dict[str, Function]:
 
 
 def stream_source() -> StreamSource:
-    """The stream of the images' rows. That of webhooks' rows invokes the same function."""
-    streams = filter(_is_stream, resources("AWS::Lambda::EventSourceMapping").values())
-    (source,) = (source for source in streams if logical_name(source["EventSourceArn"]) == "ImagesTable")
+    """The stream of the images' rows, as events are made of it."""
+    source = resources("AWS::Lambda::EventSourceMapping")["PublishEventsFunctionImagesTable"]
     function = of_type("AWS::Serverless::Function")[logical_name(source["FunctionName"])]
     return StreamSource(
         table=logical_name(source["EventSourceArn"]),
