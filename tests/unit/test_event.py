@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darkroom.aws.images.images_table import to_item
+from darkroom.domain.bulk.batches import batch_id_from_bits
 from darkroom.domain.events.event import (
     MEANINGS,
     EventType,
@@ -42,6 +43,8 @@ from darkroom.domain.images.transitions import (
 from darkroom.domain.images.works import MAX_IMAGE_RECIPES, MAX_IMAGE_VARIANTS, REMEMBERED_ENDS
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.recipes.recipes import Recipe, VariantSpec
+from darkroom.domain.webhooks.delivery import delivery_id_of, is_delivery_id
+from darkroom.domain.webhooks.endpoint_ids import endpoint_id_from
 from darkroom.domain.webhooks.row_events import event_of, events_of
 from darkroom_cli.operator.domain.next_run import redo, replay
 from local_aws.event_patterns import passes
@@ -333,3 +336,11 @@ def test_every_state_is_one_that_the_filter_knows_and_every_type_has_a_meaning()
     assert {status.value for status in Status} <= told_by_filter
     assert rfc3339(NOW) == "2026-11-21T09:00:00.000Z"
     assert MEANINGS.keys() == set(EventType)
+
+
+@pytest.mark.parametrize(
+    "subject", [accepted().image_id, endpoint_id_from(3, bytes(10)), batch_id_from_bits(bytes(range(16)))]
+)
+def test_the_delivery_of_each_kind_of_event_has_an_id_that_its_owner_may_ask_for(subject: str) -> None:
+    event = replace(published(None, accepted()), subject=subject)
+    assert is_delivery_id(delivery_id_of(event.event_id, event.time))

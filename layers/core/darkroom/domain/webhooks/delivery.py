@@ -137,8 +137,8 @@ class Answer:
         return self.status == 410
 
 
-DELIVERY_ID_PATTERN = "[0-9]{14}-[0-9A-Za-z-]{1,100}"
-"""The pattern of every delivery's id."""
+DELIVERY_ID_PATTERN = "[0-9]{14}-[0-9A-Za-z_-]{1,100}"
+"""The pattern of every delivery's id. The ids of webhooks and batches have an underscore."""
 
 
 def is_delivery_id(text: str) -> bool:
