@@ -35,8 +35,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     for number, failure in counting.failures.items():
         # guard: bulk-unretryable-left-to-the-look
         comes_again = isinstance(failure, Retryable) and not isinstance(failure, UnreadableRow)
-        again += [number] if comes_again else []
-        log = logger.warning if comes_again else logger.error
+        log = logger.error
+        if comes_again:
+            again.append(number)
+            log = logger.warning
         change, row = writes[number]
         name = "image_id" if isinstance(row, Image) else "batch_id"
         log("a batch was not counted", extra={name: change.subject, "cause": str(failure)})

@@ -7,7 +7,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.domain.bulk.batches import Batch
+from darkroom.domain.bulk.batches import NO_SUMS, Batch
 from darkroom.domain.kernel.paths import batch_path
 from darkroom.domain.tenants.rate_limits import Policy
 from darkroom.http.api import create_app, handles
@@ -56,7 +56,7 @@ def post_batch() -> Response:
     )
     logger.info("batch made", extra={"batch_id": batch.batch_id, "replayed": replayed})
     headers = {"Location": batch_path(batch.batch_id), **NOT_STORED}
-    found = ReadBatch(batch=batch, sums=ports.batches.sums(batch.batch_id))
+    found = ReadBatch(batch=batch, sums=ports.batches.sums(batch.batch_id) if replayed else NO_SUMS)
     return json_response(
         HTTPStatus.CREATED,
         batch_document(found, now=ports.clock()),

@@ -18,7 +18,7 @@ from darkroom.domain.bulk.members import Member, MemberState, of_row
 from darkroom.domain.images.image import Image
 from darkroom.domain.images.transitions import TURN_SECONDS
 from darkroom.domain.kernel.errors import Rejected, Retryable
-from darkroom.operations.bulk import settle_batch, sweep_due_batches
+from darkroom.operations.bulk import settle_batch
 from darkroom.ports.kernel import Fenced
 from tests.support.fakes.batch_rows import FakeBatches
 from tests.support.fakes.batches import BatchesWorld
@@ -257,7 +257,7 @@ def late_turns(play: Play) -> None:
 
 def unheard(play: Play) -> None:
     """Every event is lost, one request has died, and each look rests after each image."""
-    with patch.multiple(settle_batch, _SOME=1, _MOST=1), patch.object(sweep_due_batches, "SHARE_SECONDS", 0):
+    with patch.multiple(settle_batch, _SOME=1, _MOST=1, SHARE_SECONDS=0):
         play.open(parallelism=2)
         for number in range(3):
             play.post(number)

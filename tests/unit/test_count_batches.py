@@ -18,7 +18,7 @@ from darkroom.domain.bulk.members import Member, MemberState
 from darkroom.domain.images.image import Status
 from darkroom.domain.images.transitions import TURN_SECONDS
 from darkroom.domain.kernel.errors import Rejected
-from darkroom.operations.bulk import count_batches as counting
+from darkroom.operations.bulk import settle_batch
 from darkroom_cli.operator.domain.next_run import replay
 from tests.support.fakes.batches import BODY, BatchesWorld, counts, submitted, work
 
@@ -50,12 +50,12 @@ def test_an_empty_batch_is_complete_when_it_is_closed_and_one_that_nobody_closes
         assert (world.batch(batch).state, world.batch(batch).counts) == (BatchState.COMPLETED, Counts())
 
 
-@pytest.mark.guards("bulk-large-left-to-the-sweep")
+@pytest.mark.guards("bulk-looks-in-turns")
 @pytest.mark.parametrize("share", [5, 0])
 def test_what_is_closed_or_cancelled_ends_at_once_unless_it_is_large(
     monkeypatch: pytest.MonkeyPatch, share: int
 ) -> None:
-    monkeypatch.setattr(counting, "SHARE_SECONDS", share)
+    monkeypatch.setattr(settle_batch, "SHARE_SECONDS", share)
     world = BatchesWorld()
     empty, done, cancelled = world.open(), world.open(), world.open(parallelism=1)
     submitted(world, done)

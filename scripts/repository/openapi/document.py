@@ -409,7 +409,7 @@ def _answer(answer: RouteAnswer, of_route: tuple[Header, ...], components: _Comp
             route.name: {"operationId": route.name, "parameters": {"id": "$response.body#/id"}}
             for route in components.routes
             if [parameter.name for parameter in route.parameters if parameter.place == "path"] == ["id"]
-            and route.path.split("/")[1] == about
+            and route.subject == about
         }
     return described
 

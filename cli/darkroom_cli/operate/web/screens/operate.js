@@ -4,19 +4,19 @@ import { has, settings } from "../core.js";
 import { Trouble } from "../parts.js";
 import { READ_ONLY, UnderWay } from "./operate/acting.js";
 
-// Each part: its place in the address, its name in the menu, and its module.
+// Each part: its place in the address, its name in the menu, its module, and the part of the stack that it needs.
 const PARTS = [
     { name: "", title: "Overview", load: () => import("./operate/overview.js") },
     { name: "failures", title: "Failures", load: () => import("./operate/failures.js") },
     { name: "images", title: "Images", load: () => import("./operate/images.js") },
     { name: "delays", title: "Scheduled", load: () => import("./operate/delays.js") },
     { name: "tenants", title: "Tenants and keys", load: () => import("./operate/tenants.js") },
-    { name: "webhooks", title: "Webhooks", load: () => import("./operate/webhooks.js") },
-    { name: "pauses", title: "Pauses", load: () => import("./operate/pauses.js") },
-    { name: "batches", title: "Batches", load: () => import("./operate/batches.js") },
+    { name: "webhooks", title: "Webhooks", load: () => import("./operate/webhooks.js"), needs: "webhooks" },
+    { name: "pauses", title: "Pauses", load: () => import("./operate/pauses.js"), needs: "bulk" },
+    { name: "batches", title: "Batches", load: () => import("./operate/batches.js"), needs: "bulk" },
     { name: "drills", title: "Drills", load: () => import("./operate/drills.js") },
     { name: "audit", title: "Audit log", load: () => import("./operate/audit.js") },
-].filter(({ name }) => (name !== "webhooks" || has("webhooks")) && (!["pauses", "batches"].includes(name) || has("bulk")));
+].filter(({ needs }) => !needs || has(needs));
 
 const loaded = new Map();
 

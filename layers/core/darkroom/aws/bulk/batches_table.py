@@ -41,7 +41,7 @@ _SUM = "sum#"
 """What the parts of a batch's sums begin with."""
 
 SUMS = 4
-"""How many sums a batch without a parallelism has at most: as many as consumers at a time."""
+"""How many sums a batch without a parallelism has at most: those who count it at a time seldom meet at the same."""
 
 _DUE = "batches"
 """The only partition of the due index: a batch's look is written a few times an hour."""

@@ -114,8 +114,8 @@ def counts_of(members: Iterable[Member]) -> Counts:
 
 @dataclass(frozen=True, kw_only=True)
 class Sums:
-    """What was counted of a batch from events, when something was counted last, and when the first of its images had
-    ended."""
+    """What was counted of a batch from the writes of its images, when something was counted last, and when the first of
+    its images had ended."""
 
     counts: Counts = NO_COUNTS
     counted_at: Milliseconds | None = None
@@ -283,11 +283,6 @@ def look_again(batch: Batch, *, now: Milliseconds, is_quiet: bool, seen: Counts 
     return replace(later, due_at=now + 60_000 if seen is not None else _next_look(later, now))
 
 
-def look_soon(batch: Batch, *, now: Milliseconds) -> Batch:
-    """The batch that is due for a look at once. One that is due already stays as it is."""
-    return batch if batch.due_at is not None and batch.due_at <= now else replace(batch, due_at=now)
-
-
 def look_on(batch: Batch, look: Look, *, now: Milliseconds) -> Batch:
     """The batch whose look goes on at once, but after all others that are due."""
     return replace(batch, look=look, due_at=now)
@@ -302,7 +297,7 @@ def _next_look(batch: Batch, now: Milliseconds) -> Milliseconds:
 
 
 def is_quiet(batch: Batch, sums: Sums, now: Milliseconds) -> bool:
-    """Whether nothing was counted for as long as the shortest pause: an event may be lost."""
+    """Whether nothing was counted for as long as the shortest pause: a write may be uncounted."""
     since = max(sums.counted_at or 0, batch.created_at)
     return now - since >= LOOK_SECONDS * 1000
 

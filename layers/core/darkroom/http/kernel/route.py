@@ -75,15 +75,15 @@ class Route:
         return (self.method, "HEAD") if self.method == "GET" else (self.method,)  # guard: api-head-as-get
 
     @property
-    def is_about_webhooks(self) -> bool:
-        """Whether it is about webhooks, and not about images."""
-        return self.path.startswith("/webhooks")
+    def subject(self) -> str:
+        """What it is about, as its path begins: `images`, `webhooks`, `batches`, …"""
+        return self.path.split("/")[1]
 
     @property
     def rule(self) -> str:
         """The path in the router's syntax. The handler's argument is `image_id`, `webhook_id` or `batch_id`, because
         `id` is a Python builtin."""
-        name = {"webhooks": "<webhook_id>", "batches": "<batch_id>"}.get(self.path.split("/")[1], "<image_id>")
+        name = {"webhooks": "<webhook_id>", "batches": "<batch_id>"}.get(self.subject, "<image_id>")
         return self.path.replace("{id}", name).replace("{", "<").replace("}", ">")
 
     @property
@@ -94,7 +94,7 @@ class Route:
     @property
     def scope(self) -> Scope:
         """What a key must have been made for to send it."""
-        if self.is_about_webhooks:  # guard: webhook-own-scopes
+        if self.subject == "webhooks":  # guard: webhook-own-scopes
             return Scope.WEBHOOKS_READ if self.method == "GET" else Scope.WEBHOOKS_WRITE
         return Scope.IMAGES_READ if self.method == "GET" else Scope.IMAGES_WRITE
 

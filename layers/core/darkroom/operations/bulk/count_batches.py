@@ -13,11 +13,11 @@ from darkroom.domain.bulk.members import MOST_CHANGES, Change, Member, after_wri
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.operations.bulk.give_turns import give_turns
-from darkroom.operations.bulk.settle_batch import SHARE_SECONDS, SettleBatchPorts, change_batch, settle_batch
+from darkroom.operations.bulk.settle_batch import SettleBatchPorts, change_batch, settle_batch
 from darkroom.ports.kernel import UnreadableRow
 
 _TRIES = 5
-"""Another consumer may count the same images between reading and writing them; not five times in a row."""
+"""Others may count the same images between reading and writing them; not five times in a row."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,11 +47,15 @@ def count_batches(ports: SettleBatchPorts, rows: Sequence[Image | Batch]) -> Cou
             batch = ports.batches.get(batch_id)
             if batch is None or batch.state.has_ended:
                 continue
-            rows_of_images = {place: row for place, row in writes.items() if isinstance(row, Image)}
-            own = {place: image for place, image in rows_of_images.items() if image.tenant_id == batch.tenant_id}
+            own = {
+                place: row
+                for place, row in writes.items()
+                if isinstance(row, Image) and row.tenant_id == batch.tenant_id
+            }
             for some in batched(own.items(), MOST_CHANGES, strict=False):
                 counted += _count(ports, batch, dict(some), failures)
-            ended += _follow_up(ports, batch, is_stopped=batch.stops is not None and len(rows_of_images) < len(writes))
+            has_changed = any(isinstance(row, Batch) for row in writes.values())
+            ended += _follow_up(ports, batch, is_stopped=has_changed and batch.stops is not None)
         except Exception as error:  # guard: bulk-batch-counted-alone
             failures |= dict.fromkeys(writes, error)
     return Counting(counted=counted, ended=ended, failures=failures)
@@ -89,6 +93,4 @@ def _follow_up(ports: SettleBatchPorts, batch: Batch, *, is_stopped: bool) -> in
     is_over = counts.ended == counts.images
     if batch.state is not BatchState.CLOSED or not (is_over or is_stopped):
         return 0
-    rests_at = ports.clock() + SHARE_SECONDS * 1000
-    # guard: bulk-large-left-to-the-sweep
-    return int(settle_batch(ports, batch.batch_id, rests=lambda: ports.clock() >= rests_at) == "ended")
+    return int(settle_batch(ports, batch.batch_id) == "ended")  # a large one is left to the sweep

@@ -14,7 +14,7 @@ from darkroom.ports.bulk import Batches
 from darkroom.ports.kernel import Fenced
 
 _TRIES = 5
-"""Another consumer may count, or give the same turns, between reading and writing; not five in a row."""
+"""Others may count, or give the same turns, between reading and writing; not five in a row."""
 
 
 @dataclass(frozen=True, kw_only=True)

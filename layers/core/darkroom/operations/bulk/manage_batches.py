@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from darkroom.domain.bulk.batches import (
     Batch,
@@ -100,14 +101,15 @@ def list_batches(ports: ManageBatchesPorts, tenant_id: str, *, after: BatchCurso
 def close_batch(ports: ManageBatchesPorts, tenant_id: str, batch_id: str) -> ReadBatch:
     """Closes the batch, which ends with its last image; repeating it changes nothing. Raises UnknownBatch, and
     Retryable."""
-    read = read_batch(ports, tenant_id, batch_id)
-    after = change_batch(ports, read.batch, lambda row: close(row, now=ports.clock()))
-    return ReadBatch(batch=after, sums=read.sums)
+    return _change(ports, tenant_id, batch_id, lambda row: close(row, now=ports.clock()))
 
 
 def cancel_batch(ports: ManageBatchesPorts, tenant_id: str, batch_id: str) -> ReadBatch:
     """Has the batch begin nothing more: what was not begun is deleted within minutes, and the rest ends. Repeating it
     changes nothing, and neither does cancelling a batch that has ended. Raises UnknownBatch, and Retryable."""
+    return _change(ports, tenant_id, batch_id, lambda row: stop(row, Stop.CLIENT, now=ports.clock()))
+
+
+def _change(ports: ManageBatchesPorts, tenant_id: str, batch_id: str, decide: Callable[[Batch], Batch]) -> ReadBatch:
     read = read_batch(ports, tenant_id, batch_id)
-    after = change_batch(ports, read.batch, lambda row: stop(row, Stop.CLIENT, now=ports.clock()))
-    return ReadBatch(batch=after, sums=read.sums)
+    return replace(read, batch=change_batch(ports, read.batch, decide))

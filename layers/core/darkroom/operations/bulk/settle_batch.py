@@ -1,4 +1,5 @@
-"""Looks at one batch: ends it when all of its images have ended, and mends what a crash or a lost event has left."""
+"""Looks at one batch: ends it when all of its images have ended, and mends what a crash or an uncounted write
+has left."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ from darkroom.ports.bulk import Batches
 from darkroom.ports.kernel import Fenced, UnreadableRow
 
 _TRIES = 5
-"""A client, a consumer or another look may each come between reading a batch and writing it; not five in a row."""
+"""A client, whoever counts, or another look may each come between reading a batch and writing it; not five in a row."""
 
 _SOME, _MOST = 50, 1000
 """How many images are compared with their rows before their changes are counted; and how many are listed before a look
@@ -65,20 +66,26 @@ def settle_batch(
     ports: SettleBatchPorts,
     batch_id: str,
     *,
-    rests: Callable[[], bool] = lambda: False,
+    out_of_time: Callable[[], bool] = lambda: False,
     unreadable: Callable[[UnreadableRow], object] = lambda _: None,
 ) -> Settled:
     """Looks at the batch: closes it after its time, gives turns, and, if all of its images seem to have ended or
     nothing was counted for a while, compares what it knows of each image with the image's row.
 
     It ends only if a list of its images and its sums agree that all have ended, or two looks saw the same list. The
-    look `rests` after some of its images. An item of an image that is `unreadable` has not ended, and keeps none of the
-    others from what is due to them. Raises Retryable if a table cannot answer, and UnreadableRow.
+    look rests after SHARE_SECONDS, or when it is `out_of_time`. An item of an image that is `unreadable` has not ended,
+    and keeps none of the others from what is due to them. Raises Retryable if a table cannot answer, and UnreadableRow.
     """
     batch = ports.batches.get(batch_id)
     if batch is None or batch.state.has_ended:
         return "gone"
     now = ports.clock()
+    rests_at = now + SHARE_SECONDS * 1000
+
+    def rests() -> bool:
+        # guard: bulk-looks-in-turns
+        return out_of_time() or ports.clock() >= rests_at
+
     if now >= batch.closes_at:  # guard: bulk-closes-by-itself
         batch = change_batch(ports, batch, lambda row: close(row, now=now))
     counted = ports.batches.sums(batch_id)

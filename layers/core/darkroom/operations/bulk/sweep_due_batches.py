@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.operations.bulk.settle_batch import SHARE_SECONDS, SettleBatchPorts, settle_batch
+from darkroom.operations.bulk.settle_batch import SettleBatchPorts, settle_batch
 from darkroom.ports.kernel import UnreadableRow
 
 LIMIT = 1000
@@ -39,15 +38,10 @@ def sweep_due_batches(ports: SettleBatchPorts, *, out_of_time: Callable[[], bool
         if out_of_time():
             sweep.complete = False
             break
-        due, rests_at = waiting.popleft(), ports.clock() + SHARE_SECONDS * 1000
-
-        def rests(rests_at: Milliseconds = rests_at) -> bool:
-            # guard: bulk-looks-in-turns
-            return out_of_time() or ports.clock() >= rests_at
-
+        due = waiting.popleft()
         outcome: str
         try:
-            outcome = settle_batch(ports, due.batch_id, rests=rests, unreadable=sweep.unreadable.append)
+            outcome = settle_batch(ports, due.batch_id, out_of_time=out_of_time, unreadable=sweep.unreadable.append)
         except UnreadableRow as error:
             sweep.unreadable.append(error)
             outcome = "unreadable"
