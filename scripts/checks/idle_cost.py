@@ -91,7 +91,7 @@ def items(**parameters: str) -> list[BillItem]:
     secrets = len(of("AWS::SecretsManager::Secret"))
     with_webhooks = "SweepDueEndpointsFunction" in stack
     queues, queries = dead_letter_queues(stack), SWEEP_QUERIES + with_webhooks * endpoint.DUE_SHARDS
-    of_batches = ("SweepDueBatchesFunction" in stack) / BATCH_SWEEP_MINUTES
+    of_batches = ("SweepDueBulkFunction" in stack) / BATCH_SWEEP_MINUTES
     sweep = {
         "Lambda requests": 1 + with_webhooks + of_batches,
         "Lambda GB-milliseconds": SWEEP_GIGABYTE_MILLISECONDS

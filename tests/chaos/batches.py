@@ -42,7 +42,7 @@ from tests.support.running.stack import LANE, Stack
 
 STATE = ROOT / "build" / "prove" / "batches"
 
-COUNTERS = ("CountBatchesFunction", "SweepDueBatchesFunction")
+COUNTERS = ("CountBatchesFunction", "SweepDueBulkFunction")
 
 IMAGES_A_BATCH, PARALLELISM = 100, 20
 DAMAGED_EVERY, DOUBLED_EVERY, KILLED_EVERY = 50, 20, 100

@@ -24,7 +24,7 @@ from darkroom.domain.bulk.batches import (
 )
 from darkroom.domain.bulk.members import Change, Member, MemberState
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.ports.bulk import BatchCursor, Batches, DueBatch
+from darkroom.ports.bulk import BatchCursor, Batches, DueRow
 from darkroom.ports.kernel import Fenced, UnreadableRow
 from darkroom_cli.operator.aws.batch_registry import BatchRegistryTable
 from tests.contract.conftest import Aws
@@ -84,8 +84,8 @@ def test_batches_are_listed_by_tenant_and_when_they_are_due(batches: Batches) ->
     closed = batches.change(rows[1], close(rows[1], now=NOW + 5))
     assert list(batches.due(NOW + 4, 9)) == []
     (due,) = batches.due(NOW + 5, 9)
-    assert due == DueBatch(NOW + 5, closed.batch_id)
-    batches.postpone(DueBatch(NOW + 4, closed.batch_id), NOW + 99)
+    assert due == DueRow(NOW + 5, closed.batch_id, "batch")
+    batches.postpone(DueRow(NOW + 4, closed.batch_id), NOW + 99)
     batches.postpone(due, NOW + 50)
     assert list(batches.due(NOW + 49, 9)) == [] and len(list(batches.due(NOW + 50, 9))) == 1
     batches.change(closed, end(closed, Counts(), now=NOW))

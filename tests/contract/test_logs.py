@@ -197,7 +197,7 @@ class Run:
         self.worked("count_usage", received(aws.usage_queue_url))
         self.worked("count_batches", {"Records": written(aws.images_table)})
         self.sent("POST", f"/batches/{batch}/close")
-        self.worked("sweep_due_batches", {})
+        self.worked("sweep_due_bulk", {})
         of_batches = [
             write for write in written(aws.batches_table) if "counts" in write["dynamodb"].get("NewImage", ())
         ]

@@ -82,7 +82,7 @@ def test_images_of_a_batch_get_their_turns_and_its_end_is_published_once(
                 call(functions.transcode_image, event)
         assert sum(functions.row(name).status is Status.PENDING for name in images) == len(waiting), "one at a time"
         assert [each["id"] for each in shown if "waits_for" in each] == waiting
-    assert call(functions.sweep_due_batches, {})["complete"] is True
+    assert call(functions.sweep_due_bulk, {})["complete"] is True
     ended = document(asked(manage_batches, "GET", f"/batches/{batch_id}"))
     assert (ended["state"], ended["images"]["done"], ended["progress"]) == ("completed", 2, 1.0)
 

@@ -136,7 +136,7 @@ class Play:
         self.world.images = struck
 
     def sweep(self) -> None:
-        self.process(self.world.sweep_batches)
+        self.process(self.world.sweep_bulk)
 
     def settle(self) -> None:
         """Time passes without faults, until the batch has ended."""
@@ -449,7 +449,7 @@ def test_thousands_of_images_in_batches_are_counted_exactly_with_killed_processe
     while not all(known.rows[batch.batch_id].state.has_ended for batch in batches):
         hear()
         work()
-        process(world.sweep_batches)
+        process(world.sweep_bulk)
         # A process that died between a turn's row and its message owes it to the sweeper of images.
         if not lanes.sent and any(row.due_at is not None and row.due_at <= world.now for row in rows.rows.values()):
             faults.plan, faults.is_dead = (lambda call: None), False

@@ -43,9 +43,9 @@ def test_an_empty_batch_is_complete_when_it_is_closed_and_one_that_nobody_closes
     world = BatchesWorld()
     closed, forgotten = world.open(), world.open()
     world.close(closed)
-    assert world.sweep_batches().outcomes == {"ended": 1}
+    assert world.sweep_bulk().outcomes == {"ended": 1}
     world.advance(OPEN_DAYS * 24 * 3600)
-    assert world.sweep_batches().outcomes == {"ended": 1}
+    assert world.sweep_bulk().outcomes == {"ended": 1}
     for batch in (closed, forgotten):
         assert (world.batch(batch).state, world.batch(batch).counts) == (BatchState.COMPLETED, Counts())
 
@@ -67,7 +67,7 @@ def test_what_is_closed_or_cancelled_ends_at_once_unless_it_is_large(
     rows = [world.close(empty), world.close(done), world.cancel(cancelled)]
     assert world.count(rows).ended == (3 if share else 1)
     assert world.count(rows).ended == (0 if share else 2), "it goes on"
-    world.sweep_batches()
+    world.sweep_bulk()
     assert [world.batch(row).counts for row in rows] == [Counts(), Counts(done=3), Counts(done=1, cancelled=2)]
 
 
@@ -87,7 +87,7 @@ def test_no_more_images_work_than_the_parallelism_allows(monkeypatch: pytest.Mon
         world.hear()
     assert begun == [2, 2, 1]
     world.close(batch)
-    world.sweep_batches()
+    world.sweep_bulk()
     assert world.batch(batch).counts == Counts(done=5)
 
     # Two consumers at once, of which one has read the sums before the other wrote them.
@@ -111,7 +111,7 @@ def test_a_failure_stops_a_batch_that_asks_for_it_and_what_waits_is_taken_back()
     with pytest.raises(Rejected) as caught:
         submitted(world, batch)
     assert caught.value.code == "batch_closed"
-    assert world.sweep_batches().outcomes == {"ended": 1}
+    assert world.sweep_bulk().outcomes == {"ended": 1}
     ended = world.batch(batch)
     assert (ended.state, ended.counts) == (BatchState.FAILED, Counts(failed=1, cancelled=2))
     assert sum(world.row(row.image_id).is_deleted for row in rows) == 2
@@ -125,7 +125,7 @@ def test_of_a_cancelled_batch_what_is_at_work_ends_and_the_rest_is_taken_back() 
     world.images.change(at_work, replace(at_work, status=Status.PROCESSING, attempt=1, lease_until=world.now + 90_000))
     world.cancel(batch)
     world.cancel(batch)
-    world.sweep_batches()
+    world.sweep_bulk()
     assert world.batch(batch).state is BatchState.CLOSED
     row = world.row(at_work.image_id)
     world.images.change(
@@ -173,7 +173,7 @@ def test_an_image_that_is_noted_after_its_batch_was_closed_is_refused_and_leaves
 
     def closes_first(member: Member) -> Member:
         world.close(batch)
-        world.sweep_batches()
+        world.sweep_bulk()
         kept: Member = join(member)
         return kept
 
@@ -242,5 +242,5 @@ def test_a_batch_that_trips_a_bug_stops_no_other(monkeypatch: pytest.MonkeyPatch
     )
     counting = world.hear()
     assert counting.ended == 1 and len(counting.failures) == 4
-    swept = world.sweep_batches()
+    swept = world.sweep_bulk()
     assert list(swept.errors) == [poison.batch_id] and world.batch(poison).due_at != batch.due_at

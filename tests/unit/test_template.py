@@ -1259,7 +1259,7 @@ def test_rows_that_say_when_to_be_forgotten_are() -> None:
     [
         ("SweepDueImagesFunction", "1 minute"),
         ("SweepDueEndpointsFunction", "1 minute"),
-        ("SweepDueBatchesFunction", "5 minutes"),
+        ("SweepDueBulkFunction", "5 minutes"),
     ],
 )
 def test_sweeps_do_not_overlap(sweeper: str, period: str) -> None:

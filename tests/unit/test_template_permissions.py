@@ -228,7 +228,7 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
     "release_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
     # A transaction changes and removes items, too.
     "count_batches": {("dynamodb:UpdateItem", "${BatchesTable.Arn}"), ("dynamodb:DeleteItem", "${BatchesTable.Arn}")},
-    "sweep_due_batches": {("dynamodb:DeleteItem", "${BatchesTable.Arn}")},
+    "sweep_due_bulk": {("dynamodb:DeleteItem", "${BatchesTable.Arn}")},
     "count_usage": {("dynamodb:UpdateItem", "${UsageTable.Arn}")},
     "deliver_event": {("dynamodb:GetItem", "${EndpointsTable.Arn}")},
     "manage_webhooks": {("dynamodb:GetItem", "${EndpointsTable.Arn}")},

@@ -24,12 +24,13 @@ def in_work(stack: Stack) -> dict[str, Any]:
     documents: list[Any] = []
     unreadable: list[str] = []
     with stack.explained():
-        due = list(islice(stack.batch_rows.due(_WHENEVER, MOST_BATCHES + 1), MOST_BATCHES + 1))
+        rows = stack.batch_rows.due(_WHENEVER, 2 * MOST_BATCHES + 1)
+        due = list(islice((row for row in rows if row.part == "batch"), MOST_BATCHES + 1))
         for entry in due[:MOST_BATCHES]:
             try:
-                batch = stack.batch_rows.get(entry.batch_id)
+                batch = stack.batch_rows.get(entry.place)
             except UnreadableRow:
-                unreadable.append(entry.batch_id)
+                unreadable.append(entry.place)
                 continue
             if batch is not None and not batch.state.has_ended:
                 read = ReadBatch(batch=batch, sums=stack.batch_rows.sums(batch.batch_id))

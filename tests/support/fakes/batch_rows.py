@@ -9,7 +9,7 @@ from itertools import islice
 from darkroom.domain.bulk.batches import NO_SUMS, Batch, Counts, Sums
 from darkroom.domain.bulk.members import MOST_CHANGES, Change, Member, MemberState, differences, shard_of
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.ports.bulk import BatchCursor, BatchPage, DueBatch
+from darkroom.ports.bulk import BatchCursor, BatchPage, DueRow
 from darkroom.ports.kernel import Fenced, UnreadableRow
 
 
@@ -45,14 +45,14 @@ class FakeBatches:
             batches=tuple(places[place] for place in shown), next=shown[-1] if len(listed) > limit else None
         )
 
-    def due(self, now: Milliseconds, limit: int) -> Iterator[DueBatch]:
-        listed = [DueBatch(row.due_at, row.batch_id) for row in self.rows.values() if row.due_at is not None]
+    def due(self, now: Milliseconds, limit: int) -> Iterator[DueRow]:
+        listed = [DueRow(row.due_at, row.batch_id) for row in self.rows.values() if row.due_at is not None]
         yield from sorted(due for due in listed if due.due_at <= now)[:limit]
 
-    def postpone(self, due: DueBatch, until: Milliseconds) -> None:
-        row = self.rows.get(due.batch_id)
+    def postpone(self, due: DueRow, until: Milliseconds) -> None:
+        row = self.rows.get(due.place)
         if row is not None and row.due_at == due.due_at:
-            self.rows[due.batch_id] = replace(row, due_at=until)
+            self.rows[due.place] = replace(row, due_at=until)
 
     def join(self, member: Member) -> Member:
         return self.images.setdefault(member.batch_id, {}).setdefault(member.image_id, member)

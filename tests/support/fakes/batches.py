@@ -22,7 +22,7 @@ from darkroom.operations.bulk.manage_batches import (
     create_batch,
 )
 from darkroom.operations.bulk.settle_batch import SettleBatchPorts
-from darkroom.operations.bulk.sweep_due_batches import BatchesSweep, sweep_due_batches
+from darkroom.operations.bulk.sweep_due_bulk import BulkSweep, sweep_due_bulk
 from tests.support.fakes.batch_rows import FakeBatches
 from tests.support.fakes.pictures import jpeg
 from tests.support.fakes.rows import lease
@@ -92,8 +92,8 @@ class BatchesWorld(World):
         new, self.heard = self.images.written[self.heard :], len(self.images.written)
         return self.count([*reversed(new), *new])
 
-    def sweep_batches(self) -> BatchesSweep:
-        return sweep_due_batches(self.ports(SettleBatchPorts), out_of_time=lambda: False)
+    def sweep_bulk(self) -> BulkSweep:
+        return sweep_due_bulk(self.ports(SettleBatchPorts), out_of_time=lambda: False)
 
     def develop(self, message: Message, *, fails: bool = False) -> Image:
         """The worker claims the image and finishes it, if there is something to do."""

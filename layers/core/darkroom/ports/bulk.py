@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from darkroom.ports.kernel import UnreadableRow
 
 
-class DueBatch(NamedTuple):
-    """An entry of the index of batches that are due: when for a look, and the batch's id."""
+class DueRow(NamedTuple):
+    """An entry of the index of bulk work that is due: when for a look, the id of the work, and which kind of row it is,
+    `batch` or another."""
 
     due_at: Milliseconds
-    batch_id: str
+    place: str
+    part: str = "batch"
 
 
 class BatchCursor(NamedTuple):
@@ -54,11 +56,11 @@ class Batches(Protocol):
         """Up to `limit` batches of the tenant, from the newest on or from after `after`; perhaps seconds out of
         date."""
 
-    def due(self, now: Milliseconds, limit: int) -> Iterator[DueBatch]:
-        """The first batches whose `due_at` has come, read as the caller iterates; perhaps seconds out of date."""
+    def due(self, now: Milliseconds, limit: int) -> Iterator[DueRow]:
+        """The first rows whose `due_at` has come, read as the caller iterates; perhaps seconds out of date."""
 
-    def postpone(self, due: DueBatch, until: Milliseconds) -> None:
-        """Moves the next look at a batch to `until`, if it is still due as `due` says; nothing else of it is read or
+    def postpone(self, due: DueRow, until: Milliseconds) -> None:
+        """Moves the next look at a row to `until`, if it is still due as `due` says; nothing else of it is read or
         written: it may be unreadable."""
 
     def join(self, member: Member) -> Member:

@@ -126,7 +126,7 @@ def test_a_wait_ends_as_the_batch_does(
         looks += 1
         if looks == 2:
             world.cancel(batch) if cancelled else world.close(batch)
-            world.sweep_batches()
+            world.sweep_bulk()
         assert answer is not None
         return answer(seen)
 

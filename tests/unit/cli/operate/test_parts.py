@@ -130,7 +130,7 @@ def test_every_tenants_batches_in_work_are_listed_with_how_far_they_are(
     world = BatchesWorld()
     monkeypatch.setattr(fresh, "batch_rows", world.batches, raising=False)
     world.close(world.open())
-    world.sweep_batches()
+    world.sweep_bulk()
     newer, *_ = [world.open(tenant_id=tenant_id) for tenant_id in ("acme", "other")]
     parts, get = parts_of(fresh), world.batches.get
     document = parts.read("batches", {})

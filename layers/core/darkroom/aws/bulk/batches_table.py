@@ -21,7 +21,7 @@ from darkroom.domain.bulk.batches import KEPT_DAYS, Batch, Counts, Sums
 from darkroom.domain.bulk.members import SHARDS, Change, Member, MemberState, differences, shard_of
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.ports.bulk import BatchCursor, BatchPage, DueBatch
+from darkroom.ports.bulk import BatchCursor, BatchPage, DueRow
 from darkroom.ports.kernel import UnreadableRow
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ SUMS = 4
 """How many sums a batch without a parallelism has at most: those who count it at a time seldom meet at the same."""
 
 _DUE = "batches"
-"""The only partition of the due index: a batch's look is written a few times an hour."""
+"""The only partition of the due index: bulk work that goes on is written every few seconds, a batch a few times an
+hour."""
 
 _WRITES = 8
 """Of so many transactions in a row one meets no other."""
@@ -94,7 +95,7 @@ class BatchesTable:
             next=None if last is None else BatchCursor(int(last["created_at"]["N"]), last["place"]["S"]),
         )
 
-    def due(self, now: Milliseconds, limit: int) -> Iterator[DueBatch]:
+    def due(self, now: Milliseconds, limit: int) -> Iterator[DueRow]:
         pages: Any = self._client.get_paginator("query").paginate(
             TableName=self._table_name,
             IndexName=DUE_INDEX,
@@ -102,12 +103,12 @@ class BatchesTable:
             ExpressionAttributeValues={":shard": {"S": _DUE}, ":now": {"N": str(now)}},
             PaginationConfig={"MaxItems": limit},
         )
-        for page in pages_of(pages, "reading the due index of batches"):
+        for page in pages_of(pages, "reading the due index of bulk work"):
             for item in page["Items"]:
-                yield DueBatch(int(item["due_at"]["N"]), item["place"]["S"])
+                yield DueRow(int(item["due_at"]["N"]), item["place"]["S"], item["part"]["S"])
 
-    def postpone(self, due: DueBatch, until: Milliseconds) -> None:
-        self._rows.postpone(_key(due.batch_id, _BATCH), {"due_at": {"N": str(due.due_at)}}, until)
+    def postpone(self, due: DueRow, until: Milliseconds) -> None:
+        self._rows.postpone(_key(due.place, due.part), {"due_at": {"N": str(due.due_at)}}, until)
 
     def join(self, member: Member) -> Member:
         return MEMBERS.row_of(self._rows.put_if_absent(_key_of(member), _new(member)))

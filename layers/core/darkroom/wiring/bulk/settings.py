@@ -13,8 +13,8 @@ class ManageBatchesSettings(Settings):
     token_buckets_table: str
 
 
-class SweepDueBatchesSettings(SendingSettings):
-    """What `sweep_due_batches` and `count_batches` need."""
+class SweepDueBulkSettings(SendingSettings):
+    """What `sweep_due_bulk` and `count_batches` need."""
 
     batches_table: str
     images_table: str

@@ -1,4 +1,4 @@
-"""Looks at batches: they mend what a crash or a lost event has left, and end a batch."""
+"""Looks at bulk work: they mend what a crash or a lost event has left, and end a batch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from darkroom.domain.images.transitions import begin_turn
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.operations.bulk import settle_batch as looks
 from darkroom.operations.bulk.settle_batch import SettleBatchPorts, settle_batch
-from darkroom.operations.bulk.sweep_due_batches import sweep_due_batches
+from darkroom.operations.bulk.sweep_due_bulk import POSTPONED_SECONDS, sweep_due_bulk
+from darkroom.ports.bulk import DueRow
 from darkroom.ports.kernel import Fenced, UnreadableRow
 from tests.support.fakes.batches import BODY, BatchesWorld, counts, submitted, work
 
@@ -80,7 +81,7 @@ def test_a_look_mends_what_a_crash_or_a_lost_event_has_left(
     for _ in range(30):
         world.advance(60)
         work(world)
-        world.sweep_batches()
+        world.sweep_bulk()
     assert (world.batch(batch).state, world.batch(batch).counts) == (BatchState.COMPLETED, expected)
 
 
@@ -92,7 +93,7 @@ def test_a_request_has_time_to_write_its_row() -> None:
     world.batches.join(note)
     world.close(batch)
     world.advance(LOOK_SECONDS + RESERVED_SECONDS - 1)
-    world.sweep_batches()
+    world.sweep_bulk()
     assert dict(world.batches.all_members(batch.batch_id)) == {note.image_id: note}
 
 
@@ -105,7 +106,7 @@ def test_no_single_look_takes_an_image_for_gone(monkeypatch: pytest.MonkeyPatch)
     world.close(batch)
     world.advance(LOOK_SECONDS)
     monkeypatch.setattr(world.images, "get_all", lambda _: {})
-    world.sweep_batches()
+    world.sweep_bulk()
     assert world.batch(batch).state is BatchState.CLOSED and counts(world, batch) == Counts(working=1)
 
 
@@ -120,9 +121,9 @@ def test_a_batch_whose_list_and_sums_disagree_ends_when_two_looks_saw_the_same_l
     world.batches.counted.clear()  # a restore of an earlier time
     assert world.hear().ended == 0
     world.advance(LOOK_SECONDS)
-    assert world.sweep_batches().outcomes == {"later": 1}
+    assert world.sweep_bulk().outcomes == {"later": 1}
     world.advance(60)
-    assert world.sweep_batches().outcomes == {"ended": 1}
+    assert world.sweep_bulk().outcomes == {"ended": 1}
     assert world.batch(batch).counts == Counts(done=3)
 
 
@@ -153,7 +154,7 @@ def test_a_turn_whose_row_could_not_be_written_is_mended_and_none_begins_twice(
         return written
 
     with patch.object(world.images, "change", changed_meanwhile):
-        world.sweep_batches()
+        world.sweep_bulk()
     row = world.row(image.image_id)
     assert (row.awaits_turn, row.tags, len(world.lanes.sent)) == (False, meanwhile.get("tags", ()), sent)
 
@@ -169,7 +170,7 @@ def test_a_half_given_turn_is_mended_while_other_images_go_on() -> None:
     world.advance(LOOK_SECONDS)
     world.develop(message_for(world.row(other.image_id)))
     world.hear()
-    world.sweep_batches()
+    world.sweep_bulk()
     assert not world.row(lost.image_id).awaits_turn
 
 
@@ -191,9 +192,9 @@ def test_an_image_that_changes_while_its_batch_is_cancelled_is_taken_back_with_a
         return written
 
     monkeypatch.setattr(world.images, "change", annotated_meanwhile)
-    world.sweep_batches()
+    world.sweep_bulk()
     world.advance(LOOK_SECONDS)
-    world.sweep_batches()
+    world.sweep_bulk()
     (row,) = world.images.rows.values()
     assert (row.is_deleted, row.tags) == (True, ())
 
@@ -203,7 +204,7 @@ def test_of_two_looks_one_ends_a_batch() -> None:
     world = BatchesWorld()
     world.close(world.open())
     with patch.object(world.batches, "change", side_effect=Fenced(None)):
-        assert world.sweep_batches().outcomes == {"later": 1}
+        assert world.sweep_bulk().outcomes == {"later": 1}
 
 
 @pytest.mark.guards("bulk-look-goes-on", "bulk-looks-in-turns")
@@ -229,7 +230,7 @@ def test_a_giant_batch_ends_after_some_sweeps_and_keeps_no_other_waiting() -> No
 
     def sweep() -> dict[str, int]:
         ends_at = world.now + 20_000
-        return dict(sweep_due_batches(world.ports(SettleBatchPorts), out_of_time=lambda: world.now >= ends_at).outcomes)
+        return dict(sweep_due_bulk(world.ports(SettleBatchPorts), out_of_time=lambda: world.now >= ends_at).outcomes)
 
     assert [sweep() for _ in range(2)] == [{"goes_on": 2, "ended": 3}, {"goes_on": 2}]
     sweep()
@@ -296,13 +297,13 @@ def test_an_unreadable_row_keeps_its_batch_from_ending_and_no_other_image_from_b
     unreadable = 0
     for _ in range(3):
         world.advance(LOOK_SECONDS)
-        unreadable += len(world.sweep_batches().unreadable)
+        unreadable += len(world.sweep_bulk().unreadable)
     assert (world.batch(batch).state, counts(world, batch)) == (BatchState.CLOSED, Counts(working=1, done=2))
     assert unreadable == (3 if make_unreadable is unreadable_note else 0), "the sweeper of images reports its own"
     mend()
     for _ in range(3):
         world.advance(6 * 3600)
-        world.sweep_batches()
+        world.sweep_bulk()
     assert (world.batch(batch).state, world.batch(batch).counts) == (BatchState.COMPLETED, Counts(done=3))
 
 
@@ -316,5 +317,14 @@ def test_the_batch_of_a_tenant_that_is_suspended_halfway_goes_on_and_closes_by_i
         work(world)
         world.hear()
     world.advance(OPEN_DAYS * 24 * 3600)
-    world.sweep_batches()
+    world.sweep_bulk()
     assert (world.batch(batch).state, world.batch(batch).counts) == (BatchState.COMPLETED, Counts(done=3))
+
+
+def test_a_row_of_a_kind_that_only_a_newer_version_knows_is_left_to_it() -> None:
+    world = BatchesWorld()
+    batch = world.open()
+    world.batches.rows = {batch.batch_id: replace(batch, due_at=world.now)}
+    world.batches.due = lambda now, limit: iter([DueRow(now, batch.batch_id, "future")])
+    assert world.sweep_bulk().outcomes == {"unknown": 1}
+    assert world.batch(batch).due_at == world.now + POSTPONED_SECONDS * 1000

@@ -1,4 +1,4 @@
-"""Every five minutes: looks at each batch that is due."""
+"""Every five minutes: looks at all bulk work that is due."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.operations.bulk.sweep_due_batches import sweep_due_batches
+from darkroom.operations.bulk.sweep_due_bulk import sweep_due_bulk
 from darkroom.telemetry import entry_point, logger, report_unreadable
-from darkroom.wiring.bulk.sweep_due_batches import wire
+from darkroom.wiring.bulk.sweep_due_bulk import wire
 from darkroom.wiring.kernel.runtime import within
 
 ports = wire()
@@ -23,12 +23,12 @@ KEPT_FOR_THE_REPORT_SECONDS = 4.0
 @entry_point(has_metrics=False)
 def handler(event: object, context: LambdaContext) -> dict[str, Any]:
     with within(context.get_remaining_time_in_millis() / 1000 - KEPT_FOR_THE_REPORT_SECONDS):
-        sweep = sweep_due_batches(
+        sweep = sweep_due_bulk(
             ports, out_of_time=lambda: context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS
         )
     report_unreadable(sweep.unreadable)
-    for batch_id, error in sweep.errors.items():
-        logger.error("a batch could not be looked at", exc_info=error, extra={"batch_id": batch_id})
+    for place, error in sweep.errors.items():
+        logger.error("bulk work could not be looked at", exc_info=error, extra={"batch_id": place})
     summary = {"outcomes": dict(sweep.outcomes), "complete": sweep.complete}
     logger.info("swept", extra=summary)
     return summary

@@ -1,4 +1,4 @@
-"""The wiring of `sweep_due_batches`, and what every look at a batch needs."""
+"""The wiring of `sweep_due_bulk`, and what every look at a batch needs."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.queues import LaneQueues
 from darkroom.aws.kernel import clients
 from darkroom.operations.bulk.settle_batch import SettleBatchPorts
-from darkroom.wiring.bulk.settings import SweepDueBatchesSettings
+from darkroom.wiring.bulk.settings import SweepDueBulkSettings
 from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
 from darkroom.wiring.kernel.runtime import clock
 
 
 def wire() -> SettleBatchPorts:
-    """The ports of `sweep_due_batches`, from the function's environment."""
-    return ports_of(SweepDueBatchesSettings.read())
+    """The ports of `sweep_due_bulk`, from the function's environment."""
+    return ports_of(SweepDueBulkSettings.read())
 
 
-def ports_of(settings: SweepDueBatchesSettings) -> SettleBatchPorts:
+def ports_of(settings: SweepDueBulkSettings) -> SettleBatchPorts:
     """The ports of a look at a batch."""
     dynamodb, sqs = clients.dynamodb_client(), clients.sqs_client()
     return SettleBatchPorts(

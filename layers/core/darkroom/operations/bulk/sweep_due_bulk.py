@@ -1,4 +1,4 @@
-"""Looks at every batch that is due."""
+"""Looks at all bulk work that is due."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from dataclasses import dataclass, field
 from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.operations.bulk.settle_batch import SettleBatchPorts, settle_batch
+from darkroom.ports.bulk import DueRow
 from darkroom.ports.kernel import UnreadableRow
 
 LIMIT = 1000
-"""How many batches one sweep lists."""
+"""How many rows one sweep lists."""
 
 POSTPONED_SECONDS = 600
-"""How long a batch is postponed whose row is unreadable, or which trips a bug."""
+"""How long a row is postponed that is unreadable or of an unknown kind, or which trips a bug."""
 
 
 @dataclass(kw_only=True)
-class BatchesSweep:
+class BulkSweep:
     """What one sweep did, by outcome; `unreadable` are the rows that were met, `errors` holds unexpected errors by
-    batch, and `complete` is False if time ran out."""
+    the place of the row, and `complete` is False if time ran out."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     unreadable: list[UnreadableRow] = field(default_factory=list)
@@ -29,10 +30,10 @@ class BatchesSweep:
     complete: bool = True
 
 
-def sweep_due_batches(ports: SettleBatchPorts, *, out_of_time: Callable[[], bool]) -> BatchesSweep:
-    """Looks at what is due in turns, until done or `out_of_time`. A batch that a table cannot serve now stays due; one
-    that is unreadable or trips a bug is looked at again later, and does not stop the others."""
-    sweep = BatchesSweep()
+def sweep_due_bulk(ports: SettleBatchPorts, *, out_of_time: Callable[[], bool]) -> BulkSweep:
+    """Looks at what is due in turns, until done or `out_of_time`. What a table cannot serve now stays due; a row that
+    is unreadable or trips a bug is looked at again later, and does not stop the others."""
+    sweep = BulkSweep()
     waiting = deque(ports.batches.due(ports.clock(), LIMIT))
     while waiting:
         if out_of_time():
@@ -41,19 +42,31 @@ def sweep_due_batches(ports: SettleBatchPorts, *, out_of_time: Callable[[], bool
         due = waiting.popleft()
         outcome: str
         try:
-            outcome = settle_batch(ports, due.batch_id, out_of_time=out_of_time, unreadable=sweep.unreadable.append)
+            outcome = _look(ports, due, out_of_time, sweep.unreadable.append)
         except UnreadableRow as error:
             sweep.unreadable.append(error)
             outcome = "unreadable"
         except Retryable:
             outcome = "unreachable"
         except Exception as error:  # guard: bulk-look-isolated
-            sweep.errors[due.batch_id] = error
+            sweep.errors[due.place] = error
             outcome = "error"
         sweep.outcomes[outcome] += 1
         if outcome == "goes_on":
             waiting.append(due)
-        if outcome in ("unreadable", "error"):
-            with bookkeeping("look at a batch not postponed"):
+        if outcome in ("unreadable", "unknown", "error"):
+            with bookkeeping("look at bulk work not postponed"):
                 ports.batches.postpone(due, ports.clock() + POSTPONED_SECONDS * 1000)
     return sweep
+
+
+def _look(
+    ports: SettleBatchPorts,
+    due: DueRow,
+    out_of_time: Callable[[], bool],
+    unreadable: Callable[[UnreadableRow], object],
+) -> str:
+    """Looks at the row by its kind; one that only a newer version knows is left to that."""
+    if due.part == "batch":
+        return settle_batch(ports, due.place, out_of_time=out_of_time, unreadable=unreadable)
+    return "unknown"
