@@ -397,9 +397,9 @@ class Api:
     def add_variants(
         self, image_id: str, what: Mapping[str, Any], *, idempotency_key: str | None = None
     ) -> StatusAnswer:
-        """Asks for more variants of a done image, in the API's terms (`preset`, `variants`, `recipe`); returns once
-        they are accepted, when nothing can lose them any more. While other work on the image is under way, it is asked
-        again for some minutes."""
+        """Asks for more variants of a done image, in the API's terms (`preset`, `variants`, `recipe`, `batch`); returns
+        once they are accepted, when nothing can lose them any more. While other work on the image is under way, it is
+        asked again for some minutes."""
         headers = {"Idempotency-Key": idempotency_key or f"variants-{secrets.token_hex(16)}"}
         path, body = f"/images/{image_id}/variants", dict(what)
         response = self._in_turn(lambda: self._client.post(path, json=body, headers=headers))

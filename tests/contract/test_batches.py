@@ -107,6 +107,18 @@ def test_an_image_joins_once_and_leaves_only_if_nothing_else_is_known_of_it(batc
     assert list(batches.all_members(batch.batch_id)) == [(begun.image_id, begun)]
 
 
+@BOTH
+def test_an_image_and_works_beside_it_are_members_of_their_own(batches: Batches) -> None:
+    batch, image = batches.create(opened()), batches.join(member())
+    work = batches.join(replace(image, run=2))
+    assert batches.members(batch.batch_id, [image.name, work.name]) == {image.name: image, work.name: work}
+    done = replace(work, state=MemberState.DONE, version=5)
+    assert batches.count(batch, [Change(work, done)], now=NOW)
+    batches.leave(image)
+    assert list(batches.all_members(batch.batch_id)) == [(f"{image.image_id}#2", done)]
+    assert list(batches.all_members(batch.batch_id, after=done.name)) == []
+
+
 def counted(batches: Batches, changes: Sequence[Change], **stated: Any) -> bool:
     return batches.count(stated.pop("batch", opened()), changes, now=stated.pop("now", NOW), **stated)
 

@@ -95,6 +95,31 @@ def test_images_of_a_batch_get_their_turns_and_its_end_is_published_once(
     ]
 
 
+def test_variants_join_a_batch_and_wait_for_their_turn_there(
+    aws: Aws, functions: Functions, manage_batches: ModuleType
+) -> None:
+    image_id = document(functions.post())["id"]
+    call(functions.transcode_image, received(aws.slow_queue_url))
+    batch_id = document(asked(manage_batches, "POST", "/batches", body=b'{"parallelism": 1}'))["id"]
+    wanted = {"recipe": {"variants": [{"name": "hero", "width": 9, "height": 9}]}, "batch": batch_id}
+    added = asked(functions.submit_image, "POST", f"/images/{image_id}/variants", body=json.dumps(wanted).encode())
+    shown = document(added)
+    assert (shown["status"], "batch" in shown, "waits_for" in shown) == ("done", False, False)
+    assert (shown["work"]["batch"], shown["work"]["waits_for"], shown["work"]["status"]) == (
+        batch_id,
+        "batch",
+        "pending",
+    )
+    assert received(aws.slow_queue_url)["Records"] == []
+    call(functions.count_batches, {"Records": written(aws.images_table)})
+    call(functions.transcode_image, received(aws.slow_queue_url))
+    asked(manage_batches, "POST", f"/batches/{batch_id}/close")
+    call(functions.count_batches, {"Records": written(aws.images_table)})
+    ended = document(asked(manage_batches, "GET", f"/batches/{batch_id}"))
+    assert (ended["state"], ended["images"]["done"]) == ("completed", 1)
+    assert "hero" in {variant.name for variant in functions.row(image_id).variants}
+
+
 @pytest.mark.guards("bulk-unretryable-left-to-the-look")
 def test_what_no_repetition_counts_holds_up_no_stream_and_what_one_may_count_comes_again(
     aws: Aws, functions: Functions, manage_batches: ModuleType, monkeypatch: pytest.MonkeyPatch

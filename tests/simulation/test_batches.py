@@ -15,10 +15,11 @@ import pytest
 
 from darkroom.domain.bulk.batches import Batch, BatchState, Counts, OnFailure, close
 from darkroom.domain.bulk.members import Member, MemberState, of_row
-from darkroom.domain.images.image import Image
+from darkroom.domain.images.image import Image, message_for
 from darkroom.domain.images.transitions import TURN_SECONDS
-from darkroom.domain.kernel.errors import Rejected, Retryable
+from darkroom.domain.kernel.errors import Rejected, Retryable, UnknownImage
 from darkroom.operations.bulk import settle_batch
+from darkroom.operations.images.add_variants import NotDone
 from darkroom.ports.kernel import Fenced
 from tests.support.fakes.batch_rows import FakeBatches
 from tests.support.fakes.batches import BatchesWorld
@@ -99,6 +100,20 @@ class Play:
         with suppress(Rejected):  # it came too late
             self.insist(lambda: self.world.submit(BODY, batch=batch_id, idempotency_key=f"image {number}"))
 
+    def done(self, number: int) -> None:
+        """An image that was done before."""
+        self.insist(lambda: self.world.submit(BODY, idempotency_key=f"image {number}"))
+        self.lanes.sent.clear()
+        row = list(self.images.rows.values())[number]
+        self.images_only(lambda: self.world.develop(message_for(row)))
+
+    def add(self, number: int) -> None:
+        """Somebody asks for more variants of one of the images, in the batch."""
+        image, batch = list(self.images.rows.values())[number], self.batch
+        assert batch is not None
+        with suppress(Rejected, UnknownImage, NotDone):  # it came too late
+            self.insist(lambda: self.world.add(image, key=f"variants {number}", batch=batch.batch_id))
+
     def close(self) -> None:
         self.insist(lambda: self.world.close(self.batch))  # type: ignore[arg-type]
 
@@ -166,6 +181,12 @@ class Play:
         assert all(row.status.is_terminal for row in rows), "no image is stuck"
         known = Member(batch_id=batch.batch_id, image_id="", joined_at=0)
         truth = Counter(of_row(known, row).state.value for row in rows if row.batch == batch.batch_id)
+        truth += Counter(
+            of_row(replace(known, run=work.run), row).state.value
+            for row in rows
+            for work in row.works
+            if work.batch == batch.batch_id
+        )
         assert batch.counts == Counts(**truth), "the counts are those of the rows"
         listed = Counter(member.state for member in self.batches.images.get(batch.batch_id, {}).values())
         assert listed == truth, "and so are the notes, when all has been heard"
@@ -271,6 +292,34 @@ def unheard(play: Play) -> None:
             play.close()
 
 
+def variants(play: Play) -> None:
+    """More variants of images that are done wait for their turns beside a new image."""
+    for number in range(2):
+        play.done(number)
+    play.open(parallelism=1)
+    for number in range(2):
+        play.add(number)
+    play.post(2)
+    play.hear()
+    play.work()
+    play.hear()
+    play.images_only(lambda: play.world.delete(list(play.images.rows)[1]))
+    play.close()
+    play.hear()
+
+
+def variants_stopped(play: Play) -> None:
+    for number in range(3):
+        play.done(number)
+    play.open(parallelism=1, on_failure=OnFailure.STOP)
+    for number in range(3):
+        play.add(number)
+    play.hear()
+    play.work(fails=True)
+    play.hear()
+    play.sweep()
+
+
 HISTORIES: dict[str, tuple[Callable[[Play], None], frozenset[BatchState]]] = {
     "plain": (plain, frozenset({BatchState.COMPLETED})),
     "empty": (empty, frozenset({BatchState.COMPLETED})),
@@ -281,6 +330,8 @@ HISTORIES: dict[str, tuple[Callable[[Play], None], frozenset[BatchState]]] = {
     "too late": (too_late, frozenset({BatchState.COMPLETED})),
     "late turns": (late_turns, frozenset({BatchState.COMPLETED})),
     "unheard": (unheard, frozenset({BatchState.COMPLETED})),
+    "variants": (variants, frozenset({BatchState.COMPLETED})),
+    "variants stopped": (variants_stopped, frozenset({BatchState.FAILED, BatchState.COMPLETED})),
 }
 
 
@@ -321,6 +372,10 @@ def post(play: Play) -> None:
     play.post(9)
 
 
+def add(play: Play) -> None:
+    play.add(0)
+
+
 def close_and_look(play: Play) -> None:
     play.close()
     play.sweep()
@@ -355,17 +410,18 @@ def delete_all(play: Play) -> None:
         play.images_only(lambda image_id=image_id: play.world.delete(image_id))  # type: ignore[misc]
 
 
-BESIDE = (close_and_look, cancel_and_look, look_late, hear, hear_again, work_and_hear, delete_all, post)
+BESIDE = (close_and_look, cancel_and_look, look_late, hear, hear_again, work_and_hear, delete_all, post, add)
 
 
 @pytest.mark.promise("batch-faults")
 @pytest.mark.parametrize("parallelism", [None, 2])
-@pytest.mark.parametrize("first", [post, close_and_look, cancel_and_look, look_late, hear, work_and_hear])
+@pytest.mark.parametrize("first", [post, add, close_and_look, cancel_and_look, look_late, hear, work_and_hear])
 def test_two_at_once_leave_every_batch_with_true_counts(first: Callable[[Play], None], parallelism: int | None) -> None:
     def begun() -> Play:
         played = Play(Faults())
+        played.done(0)
         played.open(parallelism=parallelism)
-        for number in range(3):
+        for number in range(1, 3):
             played.post(number)
         played.hear()
         played.post(3)

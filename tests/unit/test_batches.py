@@ -241,7 +241,8 @@ def test_a_row_says_what_an_image_is_if_its_event_was_lost(
 def test_only_what_was_not_begun_can_be_taken_back() -> None:
     can = [awaiting(), pending(), pending(awaits_turn=True), replace(awaiting(), status=Status.FETCHING, attempt=3)]
     cannot = [processing(), pending(attempt=1), pending(status=Status.DONE)]
-    assert all(map(may_still_cancel, can)) and not any(map(may_still_cancel, cannot))
+    assert all(may_still_cancel(member(), image) for image in can)
+    assert not any(may_still_cancel(member(), image) for image in cannot)
 
 
 def test_changes_add_up_without_those_that_only_joined() -> None:
@@ -302,7 +303,8 @@ def test_a_batch_is_part_of_what_was_asked_for_and_takes_no_image_that_is_there(
 def test_an_image_joins_before_it_is_stored_and_is_sent_when_it_is_its_turn() -> None:
     joined: list[tuple[str, str, str]] = []
 
-    def join(tenant_id: str, batch_id: str, image_id: str) -> bool:
+    def join(tenant_id: str, batch_id: str, image_id: str, run: int | None) -> bool:
+        assert run is None
         joined.append((tenant_id, batch_id, image_id))
         return True
 

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from darkroom.domain.bulk.batches import (
+    LOOK_SECONDS,
     OPEN_DAYS,
+    RESERVED_SECONDS,
     BatchState,
     Counts,
     OnFailure,
@@ -15,9 +17,9 @@ from darkroom.domain.bulk.batches import (
     batch_id_from_bits,
 )
 from darkroom.domain.bulk.members import Member, MemberState
-from darkroom.domain.images.image import Status
+from darkroom.domain.images.image import Image, Status
 from darkroom.domain.images.transitions import TURN_SECONDS
-from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.kernel.errors import BATCH_STOPPED, Rejected
 from darkroom.operations.bulk import settle_batch
 from darkroom_cli.operator.domain.next_run import replay
 from tests.support.fakes.batches import BODY, BatchesWorld, counts, submitted, work
@@ -244,3 +246,124 @@ def test_a_batch_that_trips_a_bug_stops_no_other(monkeypatch: pytest.MonkeyPatch
     assert counting.ended == 1 and len(counting.failures) == 4
     swept = world.sweep_bulk()
     assert list(swept.errors) == [poison.batch_id] and world.batch(poison).due_at != batch.due_at
+
+
+# Works beside images
+
+
+def finished(world: BatchesWorld, count: int = 3) -> list[Image]:
+    """So many images that are done."""
+    rows = [world.submit(BODY).image for _ in range(count)]
+    work(world)
+    return [world.row(row.image_id) for row in rows]
+
+
+@pytest.mark.guards("bulk-no-work-before-turn", "bulk-work-turn-is-its-own")
+def test_variants_that_join_a_batch_wait_for_their_turn_and_count_once_each() -> None:
+    world = BatchesWorld()
+    images = finished(world)
+    batch = world.open(parallelism=2)
+    added = [world.add(image, batch=batch.batch_id) for image in images]
+    assert world.lanes.sent == [] and all(row.outcome is Status.DONE and row.waiting_since is None for row in added)
+    world.hear()
+    assert counts(world, batch) == Counts(working=2, waiting=1)
+    work(world, fails=True)
+    world.hear()
+    work(world)
+    world.hear()
+    world.close(batch)
+    world.sweep_bulk()
+    ended = world.batch(batch)
+    assert (ended.state, ended.counts) == (BatchState.COMPLETED, Counts(done=1, failed=2))
+    assert all(world.row(image.image_id).status is Status.DONE for image in images)
+
+
+def test_an_image_and_its_variants_may_be_in_one_batch_or_in_two() -> None:
+    world = BatchesWorld()
+    first, second = world.open(), world.open(parallelism=1)
+    (image,) = submitted(world, first, 1)
+    work(world)
+    for batch in (first, second):
+        world.add(world.row(image.image_id), batch=batch.batch_id)
+        world.hear()
+        work(world)
+    world.hear()
+    for batch in (first, second):
+        world.close(batch)
+    world.sweep_bulk()
+    assert [world.batch(batch).counts for batch in (first, second)] == [Counts(done=2), Counts(done=1)]
+
+
+def test_a_batch_that_stops_takes_back_variants_and_leaves_their_images() -> None:
+    world = BatchesWorld()
+    images = finished(world)
+    batch = world.open(parallelism=1)
+    for image in images:
+        world.add(image, batch=batch.batch_id)
+    world.hear()
+    (begun,) = world.lanes.sent
+    world.cancel(batch)
+    world.sweep_bulk()
+    assert world.batch(batch).counts == Counts(cancelled=3), "not even the one with a message was begun"
+    work(world)
+    for image in images:
+        row = world.row(image.image_id)
+        assert (row.status, row.is_deleted, row.variants) == (Status.DONE, False, image.variants)
+        assert row.failed_work is not None and row.failed_work.error is not None
+        assert row.failed_work.error.code == BATCH_STOPPED
+    again = world.add(world.row(begun.image_id))
+    assert again.work is not None and len(world.lanes.sent) == 1
+
+
+@pytest.mark.parametrize("is_heard", [True, False])
+def test_what_becomes_of_variants_of_which_the_row_says_nothing_any_more(*, is_heard: bool) -> None:
+    world = BatchesWorld()
+    deleted, forgotten, replaced = finished(world)
+    batch = world.open()
+    for image in (deleted, forgotten, replaced):
+        world.add(image, batch=batch.batch_id)
+    world.delete(deleted.image_id)
+    work(world)
+    row = world.row(forgotten.image_id)
+    world.images.rows[row.image_id] = replace(row, works=(replace(row.works[0], run=9, batch=None),), run=9)
+    row = world.row(replaced.image_id)
+    world.images.rows[row.image_id] = replace(row, status=Status.DONE, works=(replace(row.works[0], ended_at=None),))
+    if is_heard:
+        world.hear()
+    else:
+        world.heard = len(world.images.written)
+    world.close(batch)
+    world.advance(LOOK_SECONDS)
+    world.sweep_bulk()
+    world.advance(LOOK_SECONDS)
+    world.sweep_bulk()
+    lost = Counts(done=1, cancelled=2)
+    assert world.batch(batch).counts == (Counts(done=2, cancelled=1) if is_heard else lost)
+
+
+def test_a_request_that_came_too_late_for_its_run_is_no_member() -> None:
+    world = BatchesWorld()
+    (image,) = finished(world, 1)
+    batch = world.open()
+    world.join_batch("default", batch.batch_id, image.image_id, 2)
+    world.add(image)
+    world.close(batch)
+    world.advance(RESERVED_SECONDS)
+    world.sweep_bulk()
+    assert (world.batch(batch).state, world.batch(batch).counts) == (BatchState.COMPLETED, Counts())
+
+
+@pytest.mark.guards("works-repeat-resends-message")
+def test_a_repeated_request_for_variants_of_a_batch_adds_none() -> None:
+    world = BatchesWorld()
+    (image,) = finished(world, 1)
+    batch, other = world.open(), world.open()
+    first = world.add(image, key="k", batch=batch.batch_id)
+    assert world.add(image, key="k", batch=batch.batch_id) == first and len(world.lanes.sent) == 2
+    for asked in ({"batch": other.batch_id}, {}):
+        with pytest.raises(Rejected) as caught:
+            world.add(image, key="k", **asked)
+        assert caught.value.code == "idempotency_key_reused"
+    with pytest.raises(Rejected) as caught:
+        world.add(finished(world, 1)[0], batch=world.close(other).batch_id)
+    assert caught.value.code == "batch_closed"

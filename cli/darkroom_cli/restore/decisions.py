@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from darkroom.aws.images.images_table import PARTITIONS, from_item, to_item
+from darkroom.aws.images.images_table import DERIVED, from_item, to_item
 from darkroom.aws.kernel.attributes import to_attributes
 from darkroom.aws.webhooks.endpoints_table import ENDPOINTS
 from darkroom.domain.images.image import Image, Provenance, Source, Status
@@ -181,7 +181,7 @@ def _put(item: RestoredItem, row: Image, outcome: RestoreOutcome) -> Decision:
     return Decision(outcome=outcome, item=_item(item, row))
 
 
-_OURS = frozenset({*Image.__dataclass_fields__, *PARTITIONS})
+_OURS = frozenset({*Image.__dataclass_fields__, *DERIVED})
 
 
 def _item(item: RestoredItem, row: Image) -> RestoredItem:

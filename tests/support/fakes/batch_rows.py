@@ -55,20 +55,20 @@ class FakeBatches:
             self.rows[due.place] = replace(row, due_at=until)
 
     def join(self, member: Member) -> Member:
-        return self.images.setdefault(member.batch_id, {}).setdefault(member.image_id, member)
+        return self.images.setdefault(member.batch_id, {}).setdefault(member.name, member)
 
     def leave(self, member: Member) -> None:
-        kept = self.images.get(member.batch_id, {}).get(member.image_id)
+        kept = self.images.get(member.batch_id, {}).get(member.name)
         if kept is not None and (kept.state, kept.version) == (member.state, member.version):
-            del self.images[member.batch_id][member.image_id]
+            del self.images[member.batch_id][member.name]
 
-    def members(self, batch_id: str, image_ids: Sequence[str]) -> Mapping[str, Member | UnreadableRow]:
-        assert len(image_ids) <= 100, "DynamoDB reads no more at once"
+    def members(self, batch_id: str, names: Sequence[str]) -> Mapping[str, Member | UnreadableRow]:
+        assert len(names) <= 100, "DynamoDB reads no more at once"
         known = self.images.get(batch_id, {})
-        return {image_id: known[image_id] for image_id in image_ids if image_id in known}
+        return {name: known[name] for name in names if name in known}
 
     def all_members(self, batch_id: str, *, after: str | None = None) -> Iterator[tuple[str, Member | UnreadableRow]]:
-        places = sorted((shard_of(image_id), image_id) for image_id in self.images.get(batch_id, {}))
+        places = sorted((shard_of(name), name) for name in self.images.get(batch_id, {}))
         beginning = None if after is None else (shard_of(after), after)
         for place in places:
             known = self.images[batch_id].get(place[1])
@@ -86,7 +86,7 @@ class FakeBatches:
         known, added = self.images.setdefault(batch.batch_id, {}), differences(changes)
         sums = self.counted.get(batch.batch_id, NO_SUMS)
         counts = Counts(**{name: getattr(sums.counts, name) + added.get(name, 0) for name in vars(sums.counts)})
-        names = [(before or after).image_id for before, after in changes]  # type: ignore[union-attr]
+        names = [(before or after).name for before, after in changes]  # type: ignore[union-attr]
         if any(known.get(name) != before for name, (before, _) in zip(names, changes, strict=True)):
             return False
         if most_working is not None and counts.working > most_working:

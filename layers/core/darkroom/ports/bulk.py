@@ -69,12 +69,13 @@ class Batches(Protocol):
     def leave(self, member: Member) -> None:
         """Removes the image's item if it still says that the image only joined."""
 
-    def members(self, batch_id: str, image_ids: Sequence[str]) -> Mapping[str, Member | UnreadableRow]:
-        """What the batch knows of these images (a consistent read), by id; at most 100."""
+    def members(self, batch_id: str, names: Sequence[str]) -> Mapping[str, Member | UnreadableRow]:
+        """What the batch knows of these images, or works beside images, by the members' names (a consistent read); at
+        most 100."""
 
     def all_members(self, batch_id: str, *, after: str | None = None) -> Iterator[tuple[str, Member | UnreadableRow]]:
-        """All images of the batch with their ids, or those after the image `after` (a consistent read), always in the
-        same order, read as the caller iterates."""
+        """All members of the batch with their names, or those after the one named `after` (a consistent read), always
+        in the same order, read as the caller iterates."""
 
     def waiting(self, batch_id: str, limit: int) -> Sequence[Member]:
         """Some images of the batch that wait for their turn, perhaps seconds out of date; fewer than `limit` only if

@@ -30,13 +30,13 @@ def no_recipient(tenant_id: str, recipient_id: str) -> bool:
     raise no_webhooks()
 
 
-type JoinBatch = Callable[[str, str, str], bool]
-"""Makes the image of that id, whose row does not exist yet, one of that tenant's batch of that id: the arguments are
-the tenant, the batch and the image. Returns whether the image awaits its turn there. Raises Rejected (`unknown_batch`,
-`batch_closed`), Retryable."""
+type JoinBatch = Callable[[str, str, str, int | None], bool]
+"""Makes the image of that id, whose row does not exist yet, one of that tenant's batch of that id, or the work beside
+it that its next run will be for: the arguments are the tenant, the batch, the image, and that run or None. Returns
+whether it awaits its turn there. Raises Rejected (`unknown_batch`, `batch_closed`), Retryable."""
 
 
-def join_none(tenant_id: str, batch_id: str, image_id: str) -> bool:
+def join_none(tenant_id: str, batch_id: str, image_id: str, run: int | None) -> bool:
     """The answer of a stack without batches. Raises Rejected (`part_not_deployed`)."""
     raise no_batches()
 

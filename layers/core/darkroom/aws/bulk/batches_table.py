@@ -121,8 +121,8 @@ class BatchesTable:
             if code_of(error) != "ConditionalCheckFailedException":  # it is there, or was removed before
                 raise
 
-    def members(self, batch_id: str, image_ids: Sequence[str]) -> Mapping[str, Member | UnreadableRow]:
-        keys = [_key_of(Member(batch_id=batch_id, image_id=name, joined_at=0)) for name in dict.fromkeys(image_ids)]
+    def members(self, batch_id: str, names: Sequence[str]) -> Mapping[str, Member | UnreadableRow]:
+        keys = [_key(_place(batch_id, shard_of(name)), name) for name in dict.fromkeys(names)]
         items = items_at(self._client, self._table_name, keys, "reading images of a batch", ConsistentRead=True)
         return {item["part"]["S"]: MEMBERS.readable(item) for item in items}
 
@@ -250,7 +250,7 @@ def _place(batch_id: str, shard: int) -> str:
 
 
 def _key_of(member: Member) -> Item:
-    return _key(_place(member.batch_id, member.shard), member.image_id)
+    return _key(_place(member.batch_id, member.shard), member.name)
 
 
 def _item_of(member: Member) -> Item:

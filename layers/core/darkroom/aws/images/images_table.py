@@ -44,8 +44,9 @@ REFERENCES_INDEX = "references"
 NEWEST_INDEX = "newest"
 """The index that lists all images, in stacks that are older than the other one and keep it."""
 
-PARTITIONS = ("due_shard", "waiting_shard", "list_shard", "reference_key")
-"""The attributes of an item that are no fields of its row, but follow from them: the keys of indexes."""
+DERIVED = ("due_shard", "waiting_shard", "list_shard", "reference_key", "work_batch")
+"""The attributes of an item that are no fields of its row, but follow from them: the keys of indexes, and what a
+stream's filter asks for."""
 
 _INDEX_OF = {"list_shard": LISTED_INDEX, "reference_key": REFERENCES_INDEX}
 """The indexes of lists, by their keys."""
@@ -78,7 +79,7 @@ def to_item(image: Image) -> Item:
     """
     plain = vars(image) | {
         "status": image.status.value,
-        **{name: getattr(image, name) for name in PARTITIONS},
+        **{name: getattr(image, name) for name in DERIVED},
         # Most images have none: not a byte for it.
         "tags": image.tags or None,
         "visibilities": image.visibilities or None,

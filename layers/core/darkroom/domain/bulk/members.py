@@ -1,5 +1,5 @@
-"""What a batch knows of each of its images: one item per image, changed by the writes of its row that are newer than
-what it says."""
+"""What a batch knows of each of its images, and of each work beside an image: one item each, changed by the writes of
+the image's row that are newer than what it says."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from darkroom.domain.images.image import Image, Status
+from darkroom.domain.images.image import Image, Status, Work
+from darkroom.domain.kernel.errors import BATCH_STOPPED
 from darkroom.domain.kernel.instants import Milliseconds
 
 SHARDS = 8
@@ -41,23 +42,57 @@ class MemberState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """An image of a batch; `version` is its row's after the write that said so, 0 for none."""
+    """An image of a batch, or work beside an image, for which its `run` is; `version` is the row's after the write that
+    said so, 0 for none."""
 
     batch_id: str
     image_id: str
+    run: int | None = None
     state: MemberState = MemberState.JOINED
     version: int = 0
     joined_at: Milliseconds
 
     @property
+    def name(self) -> str:
+        """What its batch knows it by: an image may be in a batch, and works beside it in others or in the same."""
+        return self.image_id if self.run is None else f"{self.image_id}#{self.run}"
+
+    @property
     def shard(self) -> int:
         """Its partition."""
-        return shard_of(self.image_id)
+        return shard_of(self.name)
+
+    def work_in(self, image: Image) -> Work | None:
+        """The work that it is, as the image's row has it."""
+        works = (work for work in image.works if (work.run, work.batch) == (self.run, self.batch_id))
+        return next(works, None)
+
+    def is_in(self, image: Image) -> bool:
+        """Whether the image's row says that it belongs to the batch, or has belonged to it."""
+        if self.run is None:
+            return image.batch == self.batch_id
+        # A row describes the latest works.
+        return self.work_in(image) is not None or (bool(image.works) and self.run < image.works[0].run)
+
+    def has_turn_ahead(self, image: Image) -> bool:
+        """Whether what the image's row awaits is its turn."""
+        run = None if image.work is None else image.run
+        return image.awaits_turn and self.is_in(image) and self.run == run  # guard: bulk-work-turn-is-its-own
 
 
-def shard_of(image_id: str) -> int:
-    """The partition of an image of a batch, spread evenly by CRC-32."""
-    return zlib.crc32(image_id.encode()) % SHARDS
+def members_of(image: Image) -> Iterator[Member]:
+    """What the image's row, as a write has left it, is to batches: the image, and the work that its latest run is
+    for."""
+    if image.batch is not None:
+        yield Member(batch_id=image.batch, image_id=image.image_id, joined_at=image.created_at)
+    work = image.latest_work
+    if work is not None and work.batch is not None:
+        yield Member(batch_id=work.batch, image_id=image.image_id, run=work.run, joined_at=work.requested_at)
+
+
+def shard_of(name: str) -> int:
+    """The partition of what a batch knows by that name, spread evenly by CRC-32."""
+    return zlib.crc32(name.encode()) % SHARDS
 
 
 class Change(NamedTuple):
@@ -83,19 +118,43 @@ def after_write(member: Member, image: Image) -> Member | None:
 
 def of_row(member: Member, image: Image) -> Member:
     """The image as its row says."""
+    if member.run is not None:
+        return replace(member, state=_of_work(member, image), version=max(member.version, image.version))
     if image.outcome.is_terminal:
         state = _OF_ENDS[image.outcome]
     elif not image.has_original:
         state = MemberState.JOINED
-    elif not image.awaits_turn:
-        state = MemberState.WORKING
-    else:  # its turn is given before its row says so
-        state = MemberState.WORKING if member.state is MemberState.WORKING else MemberState.WAITING
+    else:
+        state = _of_unfinished(member, image)
     return replace(member, state=state, version=max(member.version, image.version))
 
 
-def may_still_cancel(image: Image) -> bool:
-    """Whether nothing of an image was begun, so that a batch that stops can take it back."""
+def _of_work(member: Member, image: Image) -> MemberState:
+    work = member.work_in(image)
+    if work is None:  # the row has forgotten it
+        return MemberState.CANCELLED
+    if work.ended_at is not None:
+        is_cancelled = work.error is not None and work.error.code == BATCH_STOPPED
+        failed = MemberState.CANCELLED if is_cancelled else MemberState.FAILED
+        return failed if work.failed else MemberState.DONE
+    if image.is_deleted or work.run != image.run:
+        return MemberState.CANCELLED
+    if image.status.is_terminal:  # an earlier version, that knows of no work, has ended it
+        return _OF_ENDS[image.status]
+    return _of_unfinished(member, image)
+
+
+def _of_unfinished(member: Member, image: Image) -> MemberState:
+    if not image.awaits_turn or member.state is MemberState.WORKING:  # a turn is given before its row says so
+        return MemberState.WORKING
+    return MemberState.WAITING
+
+
+def may_still_cancel(member: Member, image: Image) -> bool:
+    """Whether nothing of it was begun, so that a batch that stops can take it back."""
+    if member.run is not None:
+        is_under_way = image.work is not None and image.work == member.work_in(image)
+        return is_under_way and image.attempt == 0 and image.status is Status.PENDING
     # The attempts of one that is being fetched are those of fetching.
     unbegun = image.status is Status.FETCHING or image.attempt == 0
     return unbegun and not image.outcome.is_terminal and image.status is not Status.PROCESSING

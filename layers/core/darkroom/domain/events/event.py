@@ -190,10 +190,10 @@ def _event(
     stored: Stored = NOTHING,
     edge: EdgeUrls = NO_EDGE,
 ) -> PublishedEvent:
-    run = image.outcome_run
+    run, batch = image.outcome_run, image.batch
     if kind in (EventType.VARIANTS_ADDED, EventType.VISIBILITY_CHANGED, EventType.WORK_FAILED):
         work = work or image.works[-1]
-        run = work.run
+        run, batch = work.run, work.batch or batch
     details: dict[str, Any] = {}
     if kind is EventType.ACCEPTED and not image.is_deleted:
         details = {
@@ -230,7 +230,7 @@ def _event(
             "lane": image.lane,
             "preset": image.preset,
             "run": 1 if kind is EventType.ACCEPTED else run if end is None else end.run,
-            **({} if image.batch is None else {"batch": image.batch}),
+            **({} if batch is None else {"batch": batch}),
             **({} if image.reference is None else {"reference": image.reference}),
             **details,
             **({} if stored == NOTHING else {"stored": stored.written}),

@@ -147,7 +147,7 @@ class Work:
     and once they are made, and `visibility` is the one to get, if that is the work; `key` and `fingerprint` tell a
     repetition of the request. `ended_at` is None while the work is under way; `error` says why it `failed`. `version`
     is the row's after the write that ended it, as soon as other work follows; until then the row has it as
-    `work_version`.
+    `work_version`. `batch` is the batch that the work belongs to.
     """
 
     run: int
@@ -162,6 +162,7 @@ class Work:
     failed: bool = False
     error: Failure | None = None
     version: int | None = None
+    batch: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +212,8 @@ class Image:
     requires them. `upload_token` is the id of the token that the image was uploaded with. `visibilities` are those that
     it has had or is about to get, the present one last; none if it was never anything but private. `viewer_seconds` is
     how long whoever fetches a variant from the edge may keep it, None for as long as the deployment says. `batch` is
-    the batch that it belongs to. While it `awaits_turn` in that, it has no message, and nobody waits for it.
+    the batch that it belongs to. While it, or work beside it, `awaits_turn` in a batch, it has no message, and nobody
+    waits for it.
     """
 
     image_id: str
@@ -291,6 +293,11 @@ class Image:
         """The work beside it that is under way. An earlier version, that knows of none, may have ended it."""
         latest = self.latest_work
         return latest if latest is not None and latest.ended_at is None and not self.status.is_terminal else None
+
+    @property
+    def work_batch(self) -> str | None:
+        """The batch of the work that its latest run is for."""
+        return None if self.latest_work is None else self.latest_work.batch
 
     @property
     def outcome(self) -> Status:

@@ -21,7 +21,7 @@ from darkroom.domain.images.image import (
     WorkKind,
 )
 from darkroom.domain.images.works import end_of_work, works_with
-from darkroom.domain.kernel.errors import EXPIRED, FETCH_FAILED, INTERNAL, NEVER_UPLOADED, WORKER_LOST
+from darkroom.domain.kernel.errors import BATCH_STOPPED, EXPIRED, FETCH_FAILED, INTERNAL, NEVER_UPLOADED, WORKER_LOST
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.retry import MAX_ATTEMPTS
@@ -130,24 +130,37 @@ def begin_work(
     visibility: Visibility | None = None,
     key: str | None = None,
     fingerprint: str | None = None,
+    batch: str | None = None,
+    awaits_turn: bool = False,
 ) -> Image:
     """The `done` image with work beside it: its next run, with the first attempt ahead. Whoever begins it sends its
-    message; if that fails, the sweeper does. `expires_at` is cleared: the image was developed in time.
+    message, unless it `awaits_turn` in its batch; if that fails, the sweeper does. `expires_at` is cleared: the image
+    was developed in time.
 
     Raises TransitionRefused for an image that is not `done`.
     """
     if image.status is not Status.DONE:  # guard: works-beside-done-only
         raise TransitionRefused(f"work begins beside an image that is done, not {image.status}")
-    return next_run(
+    works = works_with(image, kind, now=now, recipe=recipe, visibility=visibility, key=key, fingerprint=fingerprint)
+    begun = next_run(
         image,
         now=now,
-        works=works_with(image, kind, now=now, recipe=recipe, visibility=visibility, key=key, fingerprint=fingerprint),
+        works=(*works[:-1], replace(works[-1], batch=batch)),
         # Before the first object is put there: whoever deletes the image finds it.
         # guard: visibility-prospect-in-row
         visibilities=image.visibilities if visibility is None else with_prospect(image.visibilities, visibility),
         overlays={**(image.overlays or {}), **(overlays or {})} or None,  # guard: works-overlays-pinned
         expires_at=None,  # guard: redo-clears-expiry
     )
+    return await_turn(replace(begun, awaits_turn=True), now=now) if awaits_turn else begun
+
+
+def cancel_work(image: Image, *, now: Milliseconds) -> Image:
+    """The image without the work beside it that nobody has begun: its batch begins nothing more."""
+    failure = Failure(
+        code=BATCH_STOPPED, message="Its batch has stopped. Ask again, without it or in another.", retryable=True
+    )
+    return transition(image, Status.CANCELLED, error=failure, completed_at=now)
 
 
 def next_run(image: Image, *, now: Milliseconds, **changes: Any) -> Image:

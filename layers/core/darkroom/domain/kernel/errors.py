@@ -76,6 +76,9 @@ EXPIRED = "expired"
 WORKER_LOST = "worker_lost"
 """The `error.code` of an image whose workers died (timeout, memory kill) until the attempts ran out."""
 
+BATCH_STOPPED = "batch_stopped"
+"""The `error.code` of work beside an image that its batch has taken back: nothing of it was begun."""
+
 ORIGINAL_MISSING = "original_missing"
 """The `error.code` of an image whose original was removed from its bucket."""
 

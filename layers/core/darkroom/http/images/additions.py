@@ -7,7 +7,7 @@ from darkroom.domain.images.order import Order
 from darkroom.domain.kernel.field_problems import FieldProblem
 from darkroom.domain.kernel.sizes import limit_in_words
 from darkroom.http.images.documents import StatusDocument
-from darkroom.http.images.order_fields import IDEMPOTENCY_KEY, PresetName
+from darkroom.http.images.order_fields import IDEMPOTENCY_KEY, BatchId, PresetName
 from darkroom.http.images.request_models import MAX_ORDER_BYTES, RECIPE, STRICT, VARIANTS, RequestReader, order_in
 from darkroom.http.images.routes import ID
 from darkroom.http.kernel.headers import LOCATION_OF_STATUS, REPLAYED, RETRY_AFTER
@@ -15,12 +15,14 @@ from darkroom.http.kernel.route import Body, Route, RouteAnswer
 
 
 class Addition(TypedDict):
-    """The variants to make: those of `preset`, or of them `variants`; or those of `recipe`."""
+    """The variants to make: those of `preset`, or of them `variants`; or those of `recipe`. `batch` is one that they
+    join."""
 
     __pydantic_config__ = STRICT  # type: ignore[misc]
     preset: NotRequired[PresetName | None]
     variants: NotRequired[VARIANTS | None]
     recipe: NotRequired[RECIPE | None]
+    batch: NotRequired[BatchId | None]
 
 
 POST_VARIANTS = Route(
@@ -60,6 +62,9 @@ POST_VARIANTS = Route(
         "invalid_recipe",
         "conflicting_parameters",
         "too_many_variants",
+        "unknown_batch",
+        "batch_closed",
+        "part_not_deployed",
         "unknown_image",
         "unknown_path",
         "not_done",

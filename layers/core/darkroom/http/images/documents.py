@@ -122,7 +122,17 @@ class LinksDocument(TypedDict):
     status: Path
 
 
-class WorkDocument(TypedDict):
+class _InBatch(TypedDict):
+    """What an image, or work beside it, has to do with a batch."""
+
+    batch: Annotated[NotRequired[str], Field(description="The batch that it is in; absent without one.")]
+    waits_for: Annotated[
+        NotRequired[Literal["batch"]],
+        Field(description="That it begins when it is its turn in its batch. Absent otherwise."),
+    ]
+
+
+class WorkDocument(_InBatch):
     """The latest work beside an image that is done: whatever comes of it, the image stays done."""
 
     kind: Annotated[str, Field(json_schema_extra={"enum": list(WorkKind)})]
@@ -136,7 +146,7 @@ class WorkDocument(TypedDict):
     error: Annotated[ErrorDocument | None, Field(description="Why it failed.")]
 
 
-class _ImageFacts(TypedDict):
+class _ImageFacts(_InBatch):
     """An image in its current state, without its variants."""
 
     id: ImageId
@@ -169,11 +179,6 @@ class _ImageFacts(TypedDict):
             description="Whether an operator has paused the work on it, as answers to GET know it: it waits as it is, "
             "and goes on after that. Absent otherwise."
         ),
-    ]
-    batch: Annotated[NotRequired[str], Field(description="The batch that it is in; absent without one.")]
-    waits_for: Annotated[
-        NotRequired[Literal["batch"]],
-        Field(description="That it begins when it is its turn in its batch. Absent otherwise."),
     ]
     progress: ProgressDocument
     placeholder: PlaceholderDocument | None
@@ -331,7 +336,7 @@ def status_document(
     }
     if image.batch is not None:
         document["batch"] = image.batch
-    if image.awaits_turn and image.status is Status.PENDING:
+    if image.awaits_turn and image.outcome is Status.PENDING:
         document["waits_for"] = "batch"
     if outlook == "paused":
         document["paused"] = True
@@ -360,7 +365,7 @@ def _work_document(image: Image) -> WorkDocument | None:
         return None
     work = image.works[-1]
     ended = "failed" if work.failed else "done"
-    return {
+    document: WorkDocument = {
         "kind": work.kind.value,
         "status": image.status.value if image.work is not None else ended,
         "run": work.run,
@@ -371,6 +376,11 @@ def _work_document(image: Image) -> WorkDocument | None:
         "variants": names_of_work(image, work),
         "error": _error_document(work.error),
     }
+    if work.batch is not None:
+        document["batch"] = work.batch
+    if image.work is not None and image.awaits_turn:
+        document["waits_for"] = "batch"
+    return document
 
 
 def listed_document(

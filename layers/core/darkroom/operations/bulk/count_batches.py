@@ -7,9 +7,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import batched
+from typing import NamedTuple
 
 from darkroom.domain.bulk.batches import Batch, BatchState, Stop, is_batch_id, stop, stops_by
-from darkroom.domain.bulk.members import MOST_CHANGES, Change, Member, after_write
+from darkroom.domain.bulk.members import MOST_CHANGES, Change, Member, after_write, members_of
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.operations.bulk.give_turns import give_turns
@@ -22,8 +23,8 @@ _TRIES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Counting:
-    """How many images of batches became something else, how many batches have ended, and which writes were not counted,
-    by index: each with what went wrong."""
+    """How many members of batches became something else, how many batches have ended, and which writes were not
+    counted, by index: each with what went wrong."""
 
     counted: int = 0
     ended: int = 0
@@ -36,47 +37,56 @@ def count_batches(ports: SettleBatchPorts, rows: Sequence[Image | Batch]) -> Cou
     the writes of that batch fail; if they come again, what was counted is not counted again, and what follows is done
     then."""
     failures: dict[int, Exception] = {}
-    written: defaultdict[str, dict[int, Image | Batch]] = defaultdict(dict)
+    written: defaultdict[str, list[_Write]] = defaultdict(list)
     for place, row in enumerate(rows):
-        batch_id = row.batch if isinstance(row, Image) else row.batch_id
-        if batch_id is not None and is_batch_id(batch_id):
-            written[batch_id][place] = row
+        if isinstance(row, Batch):
+            written[row.batch_id].append(_Write(place, row.tenant_id))
+            continue
+        for member in members_of(row):
+            if is_batch_id(member.batch_id):
+                written[member.batch_id].append(_Write(place, row.tenant_id, member, row))
     counted = ended = 0
     for batch_id, writes in written.items():
         try:
             batch = ports.batches.get(batch_id)
             if batch is None or batch.state.has_ended:
                 continue
-            own = {
-                place: row
-                for place, row in writes.items()
-                if isinstance(row, Image) and row.tenant_id == batch.tenant_id
-            }
-            for some in batched(own.items(), MOST_CHANGES, strict=False):
-                counted += _count(ports, batch, dict(some), failures)
-            has_changed = any(isinstance(row, Batch) for row in writes.values())
+            own = [write for write in writes if write.image is not None and write.tenant_id == batch.tenant_id]
+            for some in batched(own, MOST_CHANGES, strict=False):
+                counted += _count(ports, batch, some, failures)
+            has_changed = any(write.image is None for write in writes)
             ended += _follow_up(ports, batch, is_stopped=has_changed and batch.stops is not None)
         except Exception as error:  # guard: bulk-batch-counted-alone
-            failures |= dict.fromkeys(writes, error)
+            failures |= dict.fromkeys((write.place for write in writes), error)
     return Counting(counted=counted, ended=ended, failures=failures)
 
 
-def _count(ports: SettleBatchPorts, batch: Batch, writes: Mapping[int, Image], failures: dict[int, Exception]) -> int:
-    """Counts what is new of at most MOST_CHANGES writes; returns how many images became something else."""
+class _Write(NamedTuple):
+    """A write of a batch's own row, or of an image, which is that member of it if nothing is known yet."""
+
+    place: int
+    tenant_id: str
+    member: Member | None = None
+    image: Image | None = None
+
+
+def _count(ports: SettleBatchPorts, batch: Batch, writes: Sequence[_Write], failures: dict[int, Exception]) -> int:
+    """Counts what is new of at most MOST_CHANGES writes; returns how many members became something else."""
+    told = [(write.place, write.member, write.image) for write in writes if write.member and write.image]
+    told.sort(key=lambda write: write[2].version)
     for _ in range(_TRIES):
-        known = ports.batches.members(batch.batch_id, list({image.image_id for image in writes.values()}))
+        known = ports.batches.members(batch.batch_id, list({member.name for _, member, _ in told}))
         changes: dict[str, Change] = {}
-        for place, image in sorted(writes.items(), key=lambda item: item[1].version):
-            was = known.get(image.image_id)
+        for place, new, image in told:
+            was = known.get(new.name)
             if isinstance(was, UnreadableRow):
                 failures[place] = was
                 continue
-            new = Member(batch_id=batch.batch_id, image_id=image.image_id, joined_at=image.created_at)
-            latest = changes[image.image_id].after if image.image_id in changes else was or new
+            latest = changes[new.name].after if new.name in changes else was or new
             assert latest is not None  # noqa: S101 -- no write takes an image out of its batch
             after = after_write(latest, image)
             if after is not None:
-                changes[image.image_id] = Change(was, after)
+                changes[new.name] = Change(was, after)
         if not changes:
             return 0
         if ports.batches.count(batch, list(changes.values()), now=ports.clock()):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from darkroom.domain.bulk.batches import Batch
-from darkroom.domain.bulk.members import MOST_CHANGES, Change, MemberState
+from darkroom.domain.bulk.members import MOST_CHANGES, Change, Member, MemberState
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.images.transitions import begin_turn
 from darkroom.operations.images.enqueue import EnqueuePorts, enqueue
@@ -46,23 +46,25 @@ def give_turns(ports: GiveTurnsPorts, batch: Batch) -> int:
         if not is_counted:
             tries += 1
             continue
-        begin_all(ports, [member.image_id for member in waiting])
+        begin_all(ports, waiting)
         given += len(turns)
     return given
 
 
-def begin_all(ports: GiveTurnsPorts, image_ids: Sequence[str]) -> None:
+def begin_all(ports: GiveTurnsPorts, members: Sequence[Member]) -> None:
     """Begins those of the images, at most 100, that still await their turn."""
-    for row in ports.images.get_all(image_ids).values():
+    rows = ports.images.get_all([member.image_id for member in members])
+    for member in members:
+        row = rows.get(member.image_id)
         if isinstance(row, Image):
-            begin(ports, row)
+            begin(ports, member, row)
 
 
-def begin(ports: GiveTurnsPorts, image: Image) -> None:
-    """Begins the image if it awaits its turn: its row, then its message."""
+def begin(ports: GiveTurnsPorts, member: Member, image: Image) -> None:
+    """Begins the image, or the work beside it, if that awaits its turn: its row, then its message."""
     current: Image | None = image
     for _ in range(_TRIES):
-        if current is None or not current.awaits_turn or current.status is not Status.PENDING:
+        if current is None or not member.has_turn_ahead(current) or current.status is not Status.PENDING:
             return
         try:
             written = ports.images.change(

@@ -27,7 +27,7 @@ from darkroom.domain.bulk.batches import (
 )
 from darkroom.domain.bulk.members import Change, Member, MemberState, may_still_cancel, of_row
 from darkroom.domain.images.image import Image
-from darkroom.domain.images.transitions import delete
+from darkroom.domain.images.transitions import cancel_work, delete
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.operations.bulk.give_turns import GiveTurnsPorts, begin, give_turns
 from darkroom.ports.bulk import Batches
@@ -226,17 +226,17 @@ class _Compared:
 
 
 def _compare(ports: SettleBatchPorts, batch: Batch, members: Mapping[str, Member]) -> _Compared:
-    rows = ports.images.get_all(list(members))
+    rows = ports.images.get_all(list({member.image_id: None for member in members.values()}))
     now_are: dict[str, Member | None] = {}
-    for image_id, member in members.items():
-        row = rows.get(image_id)
+    for name, member in members.items():
+        row = rows.get(member.image_id)
         if isinstance(row, UnreadableRow):  # a newer version's, which will say when it has ended
-            now_are[image_id] = member
-        elif row is None or row.batch != batch.batch_id:
-            now_are[image_id] = _without_row(ports, batch, member)
+            now_are[name] = member
+        elif row is None or not member.is_in(row):
+            now_are[name] = _without_row(ports, member)
         else:
-            now_are[image_id] = _with_row(ports, batch, member, row)
-    changes = [Change(member, now_are[image_id]) for image_id, member in members.items() if now_are[image_id] != member]
+            now_are[name] = _with_row(ports, batch, member, row)
+    changes = [Change(member, now_are[name]) for name, member in members.items() if now_are[name] != member]
     if changes and not ports.batches.count(batch, changes, now=ports.clock()):
         return _Compared(counts=counts_of(members.values()), changed=True)  # the next look sees what was counted
     return _Compared(
@@ -245,27 +245,29 @@ def _compare(ports: SettleBatchPorts, batch: Batch, members: Mapping[str, Member
 
 
 def _with_row(ports: SettleBatchPorts, batch: Batch, member: Member, image: Image) -> Member:
-    if batch.stops is not None and may_still_cancel(image):
+    if batch.stops is not None and may_still_cancel(member, image):
+        now = ports.clock()
         try:
             image = ports.images.change(
                 image,
-                delete(image, now=ports.clock()),
+                delete(image, now=now) if member.run is None else cancel_work(image, now=now),
                 fence=("version",),  # guard: bulk-cancel-fence
             )
         except Fenced:
             return member  # the next look decides on what it is then
     after = of_row(member, image)
     if after.state is MemberState.WORKING and image.awaits_turn:  # guard: bulk-lost-turn-mended
-        begin(ports, image)
+        begin(ports, member, image)
     return replace(after, version=member.version) if after.state is member.state else after
 
 
-def _without_row(ports: SettleBatchPorts, batch: Batch, member: Member) -> Member | None:
-    """The image whose row was not there: none ever comes of a request that has died, and a tombstone is forgotten."""
+def _without_row(ports: SettleBatchPorts, member: Member) -> Member | None:
+    """The image whose row was not there, or said nothing of the work beside it: none ever comes of a request that has
+    died, and a tombstone is forgotten."""
     # guard: bulk-row-may-yet-come
     if member.state is MemberState.JOINED and ports.clock() - member.joined_at < RESERVED_SECONDS * 1000:
         return member
     row = ports.images.get(member.image_id)  # no single look ends an image
-    if row is not None and row.batch == batch.batch_id:  # guard: bulk-absence-seen-twice
+    if row is not None and member.is_in(row):  # guard: bulk-absence-seen-twice
         return member
     return None if member.state is MemberState.JOINED else replace(member, state=MemberState.CANCELLED)

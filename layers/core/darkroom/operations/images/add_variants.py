@@ -55,9 +55,10 @@ def add_variants(ports: AddVariantsPorts, request: VariantsRequest) -> Added:
     """Writes the work into the image's row and sends its message.
 
     Raises UnknownImage, NotDone, Rejected (`invalid_idempotency_key`, `idempotency_key_reused`, `too_many_variants`,
-    `quota_exceeded`, `invalid_recipe` for an overlay that is no image of the tenant's), TurnedAway (`overloaded`) while
-    its lane has too much work, and Retryable if the table cannot answer or the row keeps changing: then nothing was
-    promised. A queue that cannot answer is no error: the row is due, and the sweeper sends the message.
+    `quota_exceeded`, `invalid_recipe` for an overlay that is no image of the tenant's, and what joining a batch
+    raises), TurnedAway (`overloaded`) while its lane has too much work, and Retryable if the table cannot answer or the
+    row keeps changing: then nothing was promised. A queue that cannot answer is no error: the row is due, and the
+    sweeper sends the message.
     """
     check_idempotency_key(request.idempotency_key)
     key = None if request.idempotency_key is None else _digest(request.idempotency_key)
@@ -77,14 +78,20 @@ def add_variants(ports: AddVariantsPorts, request: VariantsRequest) -> Added:
         require_few(image, request.order.recipe)
         ports.quotas.require_room(request.tenant_id, request.quota, size_bytes=0, images=0)
         ports.load_shedder.require_capacity(image.lane, request.tier)
+        overlays = pin_overlays(ports.images, request.order.recipe, request.tenant_id)
+        batch = request.order.batch
+        # Known to its batch before the row says so, as an image is. A run that another request takes is dropped there.
+        awaits_turn = batch is not None and ports.join_batch(image.tenant_id, batch, image.image_id, image.run + 1)
         after = begin_work(
             image,
             WorkKind.VARIANTS,
             now=ports.clock(),
             recipe=request.order.recipe,
-            overlays=pin_overlays(ports.images, request.order.recipe, request.tenant_id),
+            overlays=overlays,
             key=key,
             fingerprint=fingerprint,
+            batch=batch,
+            awaits_turn=awaits_turn,
         )
         try:
             written = ports.images.change(image, after, fence=("version",))  # guard: works-version-fence

@@ -170,7 +170,7 @@ def check_order(
             "made it for another.",
         )
     # The image is known to its batch before there is a row of it: no crash leaves an image that the batch lacks.
-    awaits_turn = order.batch is not None and ports.join_batch(request.tenant_id, order.batch, image_id)
+    awaits_turn = order.batch is not None and ports.join_batch(request.tenant_id, order.batch, image_id, None)
     if awaits_turn and appointment.process_at is not None:  # guard: bulk-turn-or-time
         raise Rejected(
             "conflicting_parameters",

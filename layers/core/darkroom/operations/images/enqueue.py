@@ -37,13 +37,16 @@ class EnqueueInTimePorts(EnqueuePorts):
 
 def enqueue(ports: EnqueuePorts, image: Image) -> bool:
     """Sends the message of `image` to its lane; returns whether it was sent. A queue that cannot
-    answer, or refuses, is no error: the row stands for the image."""
+    answer, or refuses, is no error: the row stands for the image. One that awaits its turn in a batch is sent when that
+    has come."""
+    if image.awaits_turn:  # guard: bulk-no-work-before-turn
+        return True
     return send_or_mark_due(ports, image, lambda: ports.lanes.send(message_for(image)))
 
 
 def enqueue_in_time(ports: EnqueueInTimePorts, image: Image) -> bool:
     """Like `enqueue`, but the message shows in its lane when the image is due: if that is later than the lane can delay
-    it, the message goes to the hold queue. One that awaits its turn in a batch is sent when that has come."""
+    it, the message goes to the hold queue."""
     if image.awaits_turn:  # guard: bulk-no-message-before-turn
         return True
     delay_seconds = seconds_until(image.process_at, ports.clock())

@@ -19,8 +19,8 @@ def join_batch_of(batches_table: str, dynamodb: DynamoDBClient) -> JoinBatch:
     if not batches_table:  # guard: bulk-off-no-batch
         return join_none
 
-    def join_batch(tenant_id: str, batch_id: str, image_id: str) -> bool:
-        return _bulk().join_batch_of(batches_table, dynamodb)(tenant_id, batch_id, image_id)
+    def join_batch(tenant_id: str, batch_id: str, image_id: str, run: int | None) -> bool:
+        return _bulk().join_batch_of(batches_table, dynamodb)(tenant_id, batch_id, image_id, run)
 
     return join_batch
 
