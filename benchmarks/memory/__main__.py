@@ -42,7 +42,7 @@ from benchmarks.memory.around import SMALL_SHARE, rounds_of, summary
 from benchmarks.memory.curve import Point, goals_of, table
 from benchmarks.memory.throttle import limited, share_of
 from darkroom.aws.images.images_table import to_item
-from darkroom.domain.kernel.lanes import FAST, LANES, SLOW
+from darkroom.domain.kernel.lanes import FAST, LANES, LIVE_LANES, SLOW
 from darkroom.domain.kernel.signature import SIGNATURE
 from darkroom.domain.kernel.tenants import Tier
 from repository.expand_template import raw_template
@@ -195,7 +195,7 @@ def curve(
     originals: dict[str, Path], *, sizes: Sequence[int], rounds: int, waiting: float
 ) -> tuple[list[Point], list[dict[str, Any]]]:
     """Every lane with every size, and the figures of every photo."""
-    deliveries = {(lane, title): delivery_of(path, lane) for lane in LANES for title, path in originals.items()}
+    deliveries = {(lane, title): delivery_of(path, lane) for lane in LIVE_LANES for title, path in originals.items()}
     ran: dict[tuple[str, int, str], list[Ran]] = defaultdict(list)
     with function() as transcoder:
         for delivery in deliveries.values():
@@ -214,7 +214,7 @@ def curve(
             milliseconds=tuple(quickest[lane, megabytes, title].milliseconds for title in originals),
             waiting=waiting,
         )
-        for lane in LANES
+        for lane in LIVE_LANES
         for megabytes in sizes
     ]
     rows = [

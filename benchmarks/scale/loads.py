@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.scale.flow import Deployed, Flow, Phase
 from benchmarks.scale.sample import Sample
-from darkroom.domain.kernel.lanes import FAST, LANES, lanes_with
+from darkroom.domain.kernel.lanes import FAST, LANES, LIVE_LANES, lanes_with
 from darkroom_cli.capacity.limits import ROW_WRITES, rush
 from darkroom_cli.capacity.plan import MAX_WORKERS, MIN_WORKERS, UTILISATION, VARIANTS, Demand, TooMuch, plan_of
 from darkroom_cli.capacity.quotas import Quotas
@@ -83,7 +83,7 @@ def deployed_for(load: Load, sample: Sample) -> Deployed:
 
 def sized(rate: float, sample: Sample, *, pollers: bool = False, is_new: bool = False) -> Deployed:
     """The stack that `darkroom capacity` says for that rate, in an account with the quotas that it asks for."""
-    seconds = max(sample.seconds(lane) for lane in LANES)
+    seconds = max(sample.seconds(lane) for lane in LIVE_LANES)
     try:
         plan = plan_of(Demand(per_second=rate, seconds=seconds))
         workers = {lane.lane: lane.concurrency for lane in plan.lanes}

@@ -14,7 +14,7 @@ from unittest.mock import patch
 from benchmarks.webhooks.stores import UNIT_BYTES, item_size
 from darkroom.aws.images.images_table import to_item
 from darkroom.domain.images.image import Image
-from darkroom.domain.kernel.lanes import LANES, Effort
+from darkroom.domain.kernel.lanes import LIVE_LANES, Effort
 from darkroom.imaging import developing
 from darkroom.operations.images import transcode_image
 from tests.support.fakes.engine import already
@@ -76,7 +76,7 @@ def sample(*, images: int, seed: int, day: str) -> Sample:
     upload_writes = 0
     body = jpeg(640, 480)
     with patch.object(transcode_image, "developing", _once_developed()):
-        for lane in LANES.values():
+        for lane in LIVE_LANES.values():
             for _ in range(images):
                 began = time.elapsed()
                 accepted = played.submit(body, tier=min(lane.tiers)).image
@@ -106,7 +106,7 @@ def sample(*, images: int, seed: int, day: str) -> Sample:
                 for before, after in pairwise((None, *rows, outcome.image)):
                     writes.update(units_of(before, cast("Image", after)))
     time.close()
-    all_of_them = images * len(LANES)
+    all_of_them = images * len(LIVE_LANES)
     return Sample(
         uploads=uploads,
         workers=workers,

@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.scale.flow import Deployed, Flow, Phase
 from benchmarks.scale.loads import sized
 from benchmarks.scale.sample import Sample
-from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.kernel.lanes import LANES, LIVE_LANES
 from darkroom_cli.capacity.limits import limits
 from darkroom_cli.capacity.plan import Demand
 
@@ -37,7 +37,7 @@ def _in_a_usual_account(deployed: Deployed) -> Deployed:
 
 
 def _row(rate: float, stack: str, deployed: Deployed, sample: Sample, *, seconds: float, seed: int) -> dict[str, Any]:
-    mean = sum(sample.seconds(lane) for lane in LANES) / len(LANES)
+    mean = sum(sample.seconds(lane) for lane in LIVE_LANES) / len(LIVE_LANES)
     workers = {name: lane.concurrency for name, lane in deployed.service.items()}
     limiting = limits(Demand(per_second=rate, seconds=mean), workers, deployed.uploads_per_second, deployed.quotas)
     flow = Flow(deployed, sample, [Phase(per_second=rate, seconds=seconds)], seed=seed)

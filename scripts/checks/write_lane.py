@@ -1,4 +1,4 @@
-"""Writes what the templates need for a new row of LANES: a copy of all that the lane before it has.
+"""Writes what the templates need for a new row of LANES: a copy of all that the last lane of tenants has.
 
 python -m checks.write_lane LANE
 """
@@ -75,8 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"first add the lane {name} to LANES in layers/core/darkroom/domain/kernel/lanes.py")
     if name in present:
         parser.error(f"the template already has the lane {name}")
+    model = [each for each in present if LANES[each].tiers][-1]  # others belong to an optional part
     for file in (TEMPLATE, OBSERVABILITY):
-        file.write_text(with_lane(file.read_text(), LANES[name], LANES[present[-1]]))
+        file.write_text(with_lane(file.read_text(), LANES[name], LANES[model]))
     print(f"The templates have the lane {name}: see git diff template.yaml extensions")
     return 0
 

@@ -26,6 +26,7 @@ from darkroom.domain.images.image import Status, message_for
 from darkroom.domain.kernel.errors import Retryable, Unplaceable
 from darkroom.domain.kernel.instants import timestamp
 from darkroom.domain.kernel.message import Message, read_message
+from darkroom.domain.kernel.signature import Received
 from darkroom.domain.schedules.hold import (
     MAX_BATCH_BYTES,
     Batch,
@@ -34,12 +35,13 @@ from darkroom.domain.schedules.hold import (
     UnreadableBatch,
     batch_key,
 )
+from darkroom.operations.kernel.check_message import verify
 from darkroom.ports.schedules import Reservations
 from darkroom_cli.operator.aws.hold_releases import HoldReleases
 from tests.contract.conftest import REGION, TEMPLATE, Aws
 from tests.contract.functions import ROOT, call, load, record
 from tests.contract.stores import spy
-from tests.support.fakes.messages import SIGNER, keys_of
+from tests.support.fakes.messages import KEYS, SIGNER, keys_of, signature_in
 from tests.support.fakes.secrets import FakeSecret
 from tests.support.fakes.stores import FakeHolds, FakeLanes, FakeReservations
 from tests.support.images import pending
@@ -322,6 +324,24 @@ def test_what_a_batch_reports_as_failed_is_sent_again_alone(aws: Aws) -> None:
     assert lanes.send_all("slow", [(message(number), 0) for number in range(4)]) == {}
     assert [len(arguments["Entries"]) for arguments in asked] == [4, 1]
     assert received(aws.queue_urls["slow"]) == [message(number).image_id for number in range(4)]
+
+
+@pytest.mark.guards("bulk-signed-for-shared-queue")
+def test_what_is_sent_to_another_lanes_queue_is_signed_for_that_lane(aws: Aws) -> None:
+    client = boto3.client("sqs")
+    lanes = LaneQueues(client, aws.queue_urls | {"bulk": aws.queue_urls["slow"]}, SIGNER)
+    lanes.send(message(1, "bulk"))
+    lanes.send_all("bulk", [(message(2, "bulk"), 0)])
+    sent = client.receive_message(
+        QueueUrl=aws.queue_urls["slow"], MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+    )["Messages"]
+    for each in sent:
+        verify(
+            KEYS,
+            "slow",
+            Received(message_id="1", body=each["Body"], group="default", signature=signature_in(each), sent_at=1),
+        )
+    assert len(sent) == 2
 
 
 @pytest.mark.parametrize("kind", ["lane", "hold queue"])

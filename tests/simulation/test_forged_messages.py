@@ -12,7 +12,7 @@ import pytest
 from darkroom.aws.kernel.signing import MessageSigner
 from darkroom.domain.events.event import EventType, PublishedEvent, body_of
 from darkroom.domain.images.image import Image, Status, message_for
-from darkroom.domain.kernel.lanes import DELIVERY, EVENTS, HOLD, LANES, UPLOAD
+from darkroom.domain.kernel.lanes import DELIVERY, EVENTS, HOLD, LANES, LIVE_LANES, UPLOAD
 from darkroom.domain.kernel.message import Message, read_message
 from darkroom.domain.kernel.signature import Received, VerificationFailure
 from darkroom.domain.kernel.tenants import Tier
@@ -112,7 +112,7 @@ class Besieged(Siege):
     wake_ups: FakeWakeUps = field(default_factory=FakeWakeUps)
 
     def __post_init__(self) -> None:
-        tiers = [next(iter(lane.tiers)) for lane in LANES.values()]
+        tiers = [next(iter(lane.tiers)) for lane in LIVE_LANES.values()]
         self.images = [
             self.world.submit(PHOTO, tenant_id=tenant_id, tier=tier).image
             for tenant_id in ("acme", "umbra")

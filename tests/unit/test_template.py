@@ -40,6 +40,7 @@ from repository.expand_template import (
     OBSERVABILITY,
     Template,
     access_log,
+    deployed,
     expanded_template,
     http_api,
     is_optional,
@@ -370,6 +371,18 @@ def test_a_lane_has_the_workers_that_the_functions_are_told(lane: Lane) -> None:
     assert raw_template()["Parameters"][parameter]["Default"] == lane.concurrency
     for function in FUNCTIONS.values():
         assert function["Environment"]["Variables"][f"{lane.name.upper()}_CONCURRENCY"] == {"Ref": parameter}
+
+
+@pytest.mark.parametrize("bulk", ["true", "false"])
+@pytest.mark.guards("bulk-lane-served-without-part")
+def test_every_lane_is_one_from_whose_queue_workers_take_whether_or_not_there_is_bulk(bulk: str) -> None:
+    stack = deployed(Environment="prod", Access="keys", Bulk=bulk)
+    taken = [it["Properties"]["EventSourceArn"] for it in stack.values() if it["Type"].endswith("EventSourceMapping")]
+    for function in (it["Properties"] for it in stack.values() if it["Type"] == "AWS::Lambda::Function"):
+        for lane in LANES:
+            queue = function["Environment"]["Variables"][f"{lane.upper()}_QUEUE_URL"]
+            assert {"Fn::GetAtt": [queue["Ref"], "Arn"]} in taken
+    assert ("TranscodeImageFunctionBulkLane" in stack) == (bulk == "true")
 
 
 @pytest.mark.parametrize("lane", LANES.values(), ids=LANES)

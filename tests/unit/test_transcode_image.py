@@ -439,10 +439,10 @@ def test_an_original_is_held_to_the_limits_that_the_worker_is_given() -> None:
     assert image.error is not None and (image.status, image.error.code) == (Status.FAILED, "too_many_pixels")
 
 
-BULK = replace(SLOW, name="bulk", effort="small")
+THOROUGH = replace(SLOW, name="thorough", effort="small")
 
 
-@pytest.mark.parametrize("lane", [*LANES.values(), BULK], ids=lambda lane: lane.name)
+@pytest.mark.parametrize("lane", [*LANES.values(), THOROUGH], ids=lambda lane: lane.name)
 def test_the_lane_as_it_is_deployed_decides_how_long_encoders_may_look_for_smaller_files(
     lane: Lane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -450,7 +450,7 @@ def test_the_lane_as_it_is_deployed_decides_how_long_encoders_may_look_for_small
     operation = sys.modules["darkroom.operations.images.transcode_image"]
     monkeypatch.setattr(operation, "developing", developing)
     meanwhile(operation, "developing", lambda *_, effort, **__: efforts.append(effort))
-    world = World(service=LANES | {"bulk": BULK})
+    world = World(service=LANES | {"thorough": THOROUGH})
     message = submitted(world).model_copy(update={"lane": lane.name})
     world.images.rows[message.image_id] = replace(world.row(message.image_id), lane=lane.name)
     world.deliver(message)

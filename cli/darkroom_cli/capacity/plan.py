@@ -158,7 +158,8 @@ def _images(demand: Demand) -> float:
 def _lane(lane: Lane, peak_per_second: float, seconds: float) -> LanePlan:
     # Little's law: the number in progress is the arrival rate times the time that each takes.
     busy_workers = peak_per_second * seconds
-    concurrency = max(MIN_WORKERS, ceil(round(busy_workers / UTILISATION, 9)))
+    least = MIN_WORKERS if lane.tiers else lane.concurrency  # no upload chooses it: it works as fast as it is meant to
+    concurrency = max(least, ceil(round(busy_workers / UTILISATION, 9)))
     if concurrency > MAX_WORKERS:
         raise TooMuch(
             f"The {lane.name} lane would need {concurrency:,} workers, but an event source has at most "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.kernel.lanes import LANES, LIVE_LANES
 from darkroom_cli.doctor.checks import Check, Finding
 from darkroom_cli.doctor.facts import EventSource, Facts
 
@@ -21,9 +21,15 @@ def lane_queue(lane: str) -> str:
     return f"{lane.capitalize()}Queue"
 
 
+def _served_lanes(facts: Facts) -> list[str]:
+    """All lanes but that of bulk work in a stack without it, whose messages go to another."""
+    has_bulk = facts.parameters.get("Bulk") != "false"
+    return [name for name in LANES if name in LIVE_LANES or has_bulk]
+
+
 def _lanes(facts: Facts) -> Iterator[tuple[str, list[tuple[str, EventSource]]]]:
     """Each lane with the mappings that take from its queue."""
-    for lane in LANES:
+    for lane in _served_lanes(facts):
         yield (
             lane,
             [(name, source) for name, source in facts.event_sources.items() if source.source == lane_queue(lane)],
@@ -31,7 +37,7 @@ def _lanes(facts: Facts) -> Iterator[tuple[str, list[tuple[str, EventSource]]]]:
 
 
 def _own_queues(facts: Facts) -> Iterator[Finding]:
-    for lane in LANES:
+    for lane in _served_lanes(facts):
         queue = facts.queues.get(lane_queue(lane))
         if queue is None:
             yield Finding(subject=lane_queue(lane), problem="the stack has no such queue")

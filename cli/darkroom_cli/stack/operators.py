@@ -221,7 +221,8 @@ class Stack(RunningStack):
         """What makes workers take the lanes' messages."""
         names = {lane: f"TranscodeImageFunction{lane.capitalize()}Lane" for lane in LANES}
         return LaneEventSources(
-            self.client("lambda"), {lane: self._resource(logical_id) for lane, logical_id in names.items()}
+            self.client("lambda"),
+            {lane: self.physical_id(logical_id) for lane, logical_id in names.items() if logical_id in self},
         )
 
     @property

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 class LaneEventSources:
-    """Implements the `LaneSources` port; `mappings` are the ids of the mappings, by their lanes."""
+    """Implements the `LaneSources` port; `mappings` are the ids of the mappings, by their lanes. A lane without one
+    belongs to a part that is not deployed: another lane's workers serve it, and nothing can stop them."""
 
     def __init__(self, client: LambdaClient, mappings: Mapping[str, str]) -> None:
         self._client = client
@@ -26,6 +27,8 @@ class LaneEventSources:
         return tuple(self._mappings)
 
     def is_on(self, lane: str) -> bool:
+        if lane not in self._mappings:
+            return True
         with retryable("reading a lane's event source"):
             state = self._client.get_event_source_mapping(UUID=self._mappings[lane])["State"]
         return state not in ("Disabled", "Disabling")

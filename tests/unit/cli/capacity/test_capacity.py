@@ -30,6 +30,10 @@ from tests.unit.cli.conftest import Run
 BUSY = Demand(per_second=200, seconds=3)
 
 
+OTHERS = sum(MIN_WORKERS if lane.tiers else lane.concurrency for lane in [*LANES.values()][2:])
+"""The workers of the lanes that no upload of the examples chooses."""
+
+
 def lanes_of(demand: Demand) -> tuple[LanePlan, LanePlan]:
     """What the fast and the slow lane need; other lanes have no share unless one is given."""
     plans = {lane.lane: lane for lane in plan_of(demand).lanes}
@@ -42,7 +46,7 @@ def test_workers_are_the_rate_times_the_seconds_with_a_fifth_to_spare() -> None:
     assert fast == slow or fast.concurrency == slow.concurrency
     parameters = plan_of(Demand(per_second=10, seconds=0.5, peak=4, paid_share=0.25)).parameters
     assert parameters.keys() == {f"{lane.capitalize()}Concurrency" for lane in LANES} | {"ReservedWorkers"}
-    assert parameters["ReservedWorkers"] == str(7 + 19 + MIN_WORKERS * (len(LANES) - 2)), "no other has a share"
+    assert parameters["ReservedWorkers"] == str(7 + 19 + OTHERS), "no other has a share"
     assert parameters["FastConcurrency"] == "7", "10 × 4 × 0.25 × 0.5 ÷ 0.8 = 6.25"
     assert parameters["SlowConcurrency"] == "19", "18.75"
 
@@ -247,5 +251,4 @@ def test_a_load_is_a_rate_or_a_rush(run: Run, options: tuple[str, ...]) -> None:
 
 def test_an_account_that_needs_a_higher_quota_is_told_so(run: Run) -> None:
     result = run("capacity", "--rate", "400", "--seconds", "2.5", "--paid", "0.5")
-    others = MIN_WORKERS * (len(LANES) - 2)
-    assert f"ask for {1_306 + others:,}" in result.stdout
+    assert f"ask for {1_306 + OTHERS:,}" in result.stdout

@@ -240,3 +240,14 @@ def test_a_stack_without_a_part_needs_none_of_its_alarms() -> None:
 
     assert gone() == ["EventsStuckAlarm"]
     assert gone(Webhooks="false") == []
+
+
+def test_a_stack_without_bulk_needs_nobody_who_takes_from_its_lane() -> None:
+    (name,) = [name for name, source in SOUND.event_sources.items() if source.source == "BulkQueue"]
+
+    def unserved(**parameters: str) -> list[str]:
+        facts = changed("event_sources", **{name: None})(changed("parameters", **parameters)(SOUND))
+        return [finding.subject for check in CHECKS for finding in judge(check, facts, production=False).findings]
+
+    assert "BulkQueue" in unserved(Bulk="true")
+    assert "BulkQueue" not in unserved(Bulk="false")

@@ -32,23 +32,29 @@ _SENDINGS = 3
 
 
 class LaneQueues:
-    """Implements the `Lanes` port with one standard queue per lane."""
+    """Implements the `Lanes` port with one standard queue per lane, or another lane's for the lane of a part that is
+    not deployed: messages are signed for the first lane with that queue, as which its workers check them."""
 
     def __init__(self, client: SQSClient, queue_urls: Mapping[str, str], signer: MessageSigner) -> None:
         self._client = client
         self._queue_urls = queue_urls
         self._signer = signer
+        self._signed_for = {url: lane for lane, url in reversed([*queue_urls.items()])}
 
     def send(self, message: Message, *, delay_seconds: int = 0) -> None:
         with retryable("sending the message"):
             self._client.send_message(
                 QueueUrl=self._queue_urls[message.lane],
                 DelaySeconds=delay_seconds,
-                **_signed(self._signer, message.lane, message),
+                **_signed(self._signer, self._signed_as(message.lane), message),
             )
 
     def send_all(self, lane: str, messages: Sequence[tuple[Message, int]]) -> Mapping[int, Exception]:
-        return _send_all(self._client, self._queue_urls[lane], messages, partial(_signed, self._signer, lane))
+        signed = partial(_signed, self._signer, self._signed_as(lane))
+        return _send_all(self._client, self._queue_urls[lane], messages, signed)
+
+    def _signed_as(self, lane: str) -> str:
+        return self._signed_for[self._queue_urls[lane]]  # guard: bulk-signed-for-shared-queue
 
     def backlog(self, lane: str) -> int:
         with retryable("reading the lane's depth"):

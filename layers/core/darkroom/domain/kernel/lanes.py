@@ -41,9 +41,9 @@ USUAL_PHOTO_SECONDS = 0.25
 
 @dataclass(frozen=True, kw_only=True)
 class Lane:
-    """One queue's service level, for the images of tenants with those `tiers`. `sla_seconds` is the p99 from acceptance
-    to a terminal state; `effort` is how long its encoders may look for smaller files if a recipe does not say;
-    `concurrency` is its most workers, unless its stack was deployed with another number, and each takes up to
+    """One queue's service level, for the images of tenants with those `tiers`, if it has any. `sla_seconds` is the p99
+    from acceptance to a terminal state; `effort` is how long its encoders may look for smaller files if a recipe does
+    not say; `concurrency` is its most workers, unless its stack was deployed with another number, and each takes up to
     `batch_size` images at once."""
 
     name: str
@@ -86,10 +86,15 @@ _ROWS = [
         concurrency=10,
         batch_size=2,
     ),
+    # Work of operators in bulk, which takes what live traffic leaves.
+    Lane(name="bulk", tiers=frozenset(), sla_seconds=3600, effort="balanced", concurrency=4, batch_size=2),
 ]
 """A new lane needs another row; then write the rest of it: docs/changing.md#a-lane."""
 
 LANES = {lane.name: lane for lane in _ROWS}
+LIVE_LANES = {name: lane for name, lane in LANES.items() if lane.tiers}
+"""The lanes of uploads; the others take what these leave."""
+
 FAST, SLOW = LANES["fast"], LANES["slow"]
 
 
