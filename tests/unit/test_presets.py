@@ -3,7 +3,15 @@
 import pytest
 
 from darkroom.domain.kernel.errors import Rejected
-from darkroom.domain.recipes.presets import DEFAULT_PRESET, PRESETS, InvalidPreset, preset_named, presets_from
+from darkroom.domain.recipes.presets import (
+    DEFAULT_PRESET,
+    PRESETS,
+    VERSIONS,
+    InvalidPreset,
+    preset_named,
+    presets_from,
+    versions_from,
+)
 from darkroom.domain.recipes.recipes import FocalPoint
 
 
@@ -42,6 +50,27 @@ def test_a_wrong_preset_is_named_with_the_field_that_is_wrong() -> None:
         "domain/recipes/presets.py: holiday.variants.1.width: must be at least 1; "
         "holiday.variants.1.fit: must be 'inside', 'cover', 'contain' or 'exact'"
     )
+
+
+PRESENT = {
+    "avatar": (1, "6867f66db204f3ed"),
+    "standard": (1, "1d25bebf4c8ab551"),
+}
+"""The version of each preset, and the beginning of the digest of what it makes."""
+
+
+def test_a_preset_that_makes_something_else_has_another_version() -> None:
+    present = {name: (VERSIONS[name], recipe.digest()[:16]) for name, recipe in PRESETS.items()}
+    assert present == PRESENT, "raise the version of what has changed, and write both here"
+
+
+@pytest.mark.parametrize("version", [0, 1.5, "2", True, None])
+def test_a_version_is_a_whole_number_and_the_first_if_none_is_written(version: object) -> None:
+    sound = {"variants": [{"name": "thumb", "width": 256}]}
+    assert versions_from({"first": sound, "third": sound | {"version": 3}}) == {"first": 1, "third": 3}
+    assert presets_from({"third": sound | {"version": 3}}) == presets_from({"third": sound})
+    with pytest.raises(InvalidPreset, match=r"holiday\.version: must be a whole number, at least 1"):
+        versions_from({"holiday": sound | {"version": version}})
 
 
 def test_a_preset_is_held_to_the_cost_of_a_recipe() -> None:

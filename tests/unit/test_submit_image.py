@@ -10,7 +10,7 @@ from darkroom.domain.images.image import Status
 from darkroom.domain.images.limits import MAX_BODY_BYTES, STANDARD_INPUT_FORMATS, Limits
 from darkroom.domain.kernel.errors import Rejected, Retryable
 from darkroom.domain.kernel.ids import is_image_id
-from darkroom.domain.recipes.presets import PRESETS
+from darkroom.domain.recipes.presets import PRESETS, VERSIONS
 from darkroom.domain.recipes.recipes import Recipe
 from tests.failures import ANY_FAILURE
 from tests.support.fakes import World
@@ -66,6 +66,18 @@ def test_some_variants_of_a_preset_are_asked_for_by_name() -> None:
     image = World().submit(PHOTO, variants="webp, thumb,webp").image
     assert image.recipe is not None
     assert (image.preset, [spec.name for spec in image.recipe.variants]) == ("standard", ["thumb", "webp"])
+
+
+def test_a_row_says_the_version_of_its_preset_unless_it_is_the_first(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = world.submit(PHOTO).image
+    monkeypatch.setitem(VERSIONS, "standard", 2)
+    second, chosen, own = (
+        world.submit(PHOTO, **asked).image for asked in ({}, {"variants": "thumb"}, {"recipe": RECIPE})
+    )
+    assert [image.preset_version for image in (first, second, chosen, own)] == [None, 2, 2, None]
+    assert [image.chooses for image in (first, second, chosen, own)] == [False, False, True, False]
 
 
 def test_a_recipe_of_the_clients_own_is_in_the_row_without_a_preset() -> None:

@@ -103,6 +103,7 @@ class FakeApi:
             "status": status,
             "lane": "slow",
             "preset": "standard",
+            "preset_version": 1,
             "run": 1,
             "attempt": 1 if done or failed else 0,
             "retry_at": None,

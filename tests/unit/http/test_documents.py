@@ -16,6 +16,7 @@ KEYS = [
     "status",
     "lane",
     "preset",
+    "preset_version",
     "run",
     "attempt",
     "retry_at",

@@ -85,6 +85,7 @@ def to_item(image: Image) -> Item:
         "visibilities": image.visibilities or None,
         "parked": image.parked or None,
         "awaits_turn": image.awaits_turn or None,
+        "chooses": image.chooses or None,
     }
     return to_attributes(plain)
 

@@ -199,9 +199,11 @@ class Image:
     latest message reached the lane, None if it could not be sent. While it is `parked`, because its lane or tenant is
     paused, nobody waits for it, and it has no message. `not_before` is when the next attempt may begin,
     whichever message asks for it: after a failed attempt, when its backoff is over; during an attempt, when its
-    lease and the backoff are over. `claimed_by` names the one delivery that holds the lease; `attempts` describes
-    the latest ones. `preset` is None if the client sent its own recipe. `notify` is the only endpoint that hears of its
-    events, None if all may. `reference`, `tags` and `metadata`, a JSON object as text, are its client's own words.
+    lease and the backoff are over. `claimed_by` names the one delivery that holds the lease; `attempts` describes the
+    latest ones. `preset` is None if the client sent its own recipe; what it makes is of the preset's `preset_version`,
+    None for the first, of which the client `chooses` only some variants, or all of them. `notify` is the only endpoint
+    that hears of its events, None if all may. `reference`, `tags` and `metadata`, a JSON object as text, are its
+    client's own words.
     `attention` is the point, x and y in ten-thousandths of the upright picture, that crops by attention keep; None if
     the recipe has none. `overlays` has the originals of the images that its recipe lays over variants, by id, as they
     were when it was accepted; None if there are none. `url` is where an image is fetched from, only until it is here or
@@ -236,6 +238,8 @@ class Image:
     awaits_turn: bool = False
     created_at: Milliseconds
     preset: str | None = None
+    preset_version: int | None = None
+    chooses: bool = False
     notify: str | None = None
     reference: str | None = None
     tags: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.kernel.ids import is_idempotency_key
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.visibility import Visibility, visibility_named
-from darkroom.domain.recipes.presets import DEFAULT_PRESET, preset_named
+from darkroom.domain.recipes.presets import DEFAULT_PRESET, VERSIONS, preset_named
 from darkroom.domain.recipes.recipes import Recipe
 from darkroom.domain.recipes.written_recipes import recipe_from_json
 from darkroom.domain.schedules.schedule import AT_ONCE, Timetable
@@ -26,10 +26,13 @@ class Order:
     """What to make and when: a recipe, its preset (if any), and how the client asked for it. `notify` is the only
     endpoint that is to hear of it; None if all may. `annotations` are the client's own words on the image, and
     `visibility` whom the edge serves it to, None for whom its tenant usually wants. With `reuses` an image that is
-    there may be the answer. `batch` is the id of the batch that it is to belong to."""
+    there may be the answer. `batch` is the id of the batch that it is to belong to. `chooses` is whether only some of
+    the preset's variants are wanted."""
 
     recipe: Recipe
     preset: str | None
+    preset_version: int | None = None
+    chooses: bool = False
     asked_for: str
     notify: str | None = None
     timetable: Timetable = AT_ONCE
@@ -97,11 +100,15 @@ def _order_of(preset: str | None, variants: str | None, recipe: str | None) -> O
         return Order(recipe=own, preset=None, asked_for=f"recipe:{own.digest()}")
     name = preset if preset is not None else DEFAULT_PRESET
     preset_recipe = preset_named(name)
+    whole = Order(recipe=preset_recipe, preset=name, preset_version=VERSIONS.get(name, 1), asked_for=f"preset:{name}")
     if variants is None:
-        return Order(recipe=preset_recipe, preset=name, asked_for=f"preset:{name}")
+        return whole
     names = sorted({variant.strip() for variant in variants.split(",")})
-    return Order(
-        recipe=preset_recipe.choose(names), preset=name, asked_for=f"preset:{name}\0variants:{','.join(names)}"
+    return replace(
+        whole,
+        recipe=preset_recipe.choose(names),
+        chooses=True,
+        asked_for=f"{whole.asked_for}\0variants:{','.join(names)}",
     )
 
 

@@ -30,7 +30,8 @@ _PRESETS: dict[str, dict[str, Any]] = {
         ],
     },
 }
-"""Each is a whole recipe: `Recipe` and `VariantSpec` explain each field and its default."""
+"""Each is a whole recipe: `Recipe` and `VariantSpec` explain each field and its default. `version` is 1 by default:
+whoever changes what a preset makes raises it, so that images of an earlier one can be found and made again."""
 
 
 class InvalidPreset(ValueError):
@@ -43,7 +44,7 @@ def presets_from(written: Mapping[str, Mapping[str, Any]]) -> dict[str, Recipe]:
     presets = {}
     for name, recipe in written.items():
         try:
-            presets[name] = recipe_from_data(recipe)
+            presets[name] = recipe_from_data({field: value for field, value in recipe.items() if field != "version"})
         except InvalidRecipe as error:
             problems = "; ".join(f"{name}.{problem}" for problem in error.problems)
             raise InvalidPreset(f"domain/recipes/presets.py: {problems}") from error
@@ -53,7 +54,17 @@ def presets_from(written: Mapping[str, Mapping[str, Any]]) -> dict[str, Recipe]:
     return presets
 
 
+def versions_from(written: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+    """The versions of the presets in plain data. Raises InvalidPreset."""
+    versions = {name: preset.get("version", 1) for name, preset in written.items()}
+    for name, version in versions.items():
+        if type(version) is not int or version < 1:
+            raise InvalidPreset(f"domain/recipes/presets.py: {name}.version: must be a whole number, at least 1")
+    return versions
+
+
 PRESETS: dict[str, Recipe] = presets_from(_PRESETS)
+VERSIONS: dict[str, int] = versions_from(_PRESETS)
 
 
 def preset_named(name: str) -> Recipe:

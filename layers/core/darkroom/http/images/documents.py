@@ -153,6 +153,9 @@ class _ImageFacts(_InBatch):
     status: Annotated[str, Field(json_schema_extra={"enum": list(LISTED_STATUSES)})]
     lane: Annotated[str, Field(json_schema_extra={"enum": list(LANES)})]
     preset: Annotated[str | None, Field(description="null if the client sent its own recipe.")]
+    preset_version: Annotated[
+        int | None, Field(description="The version of the preset that its variants are of; null without a preset.")
+    ]
     run: Annotated[int, Field(ge=1, description="A replay, or work beside the image, starts the next one.")]
     attempt: Annotated[
         int, Field(ge=0, description="Out of five in this run; while it is fetched, out of ten of fetching.")
@@ -297,6 +300,7 @@ def status_document(
         "status": image.outcome.value,
         "lane": image.lane,
         "preset": image.preset,
+        "preset_version": None if image.preset is None else image.preset_version or 1,
         "run": image.run,
         "attempt": image.attempt,
         "retry_at": rfc3339(image.retry_at if image.work is None else None),

@@ -84,6 +84,8 @@ class CheckedOrder:
             tenant_id=self.request.tenant_id,
             lane=self.lane,
             preset=self.order.preset,
+            preset_version=self.order.preset_version,
+            chooses=self.order.chooses,
             recipe=self.order.recipe,
             fingerprint=fingerprint,
             correlation_id=self.request.correlation_id,
