@@ -239,7 +239,6 @@ def accept(
         accepted_version=1,
         process_at=process_at,
         expires_at=expires_at,
-        due_at=None,
     )
     return _sent_at(image, begins_at, now=now)
 
