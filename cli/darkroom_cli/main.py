@@ -22,6 +22,7 @@ from darkroom_cli.doctor import commands as doctor
 from darkroom_cli.drill import commands as drills
 from darkroom_cli.events import commands as events
 from darkroom_cli.images import commands as images
+from darkroom_cli.imports import commands as imports
 from darkroom_cli.logs import commands as logs
 from darkroom_cli.operate import commands as operate
 from darkroom_cli.orphans import commands as orphans
@@ -135,6 +136,7 @@ app.command("upload", epilog=upload.EPILOG)(upload.command)
 app.command("status", epilog=images.STATUS_EPILOG)(images.status)
 app.add_typer(variants.app, name="variants")
 app.add_typer(batches.app, name="batches")
+app.command("import", epilog=imports.EPILOG)(imports.command)
 app.command("download", epilog=images.DOWNLOAD_EPILOG)(images.download)
 app.command("top", epilog=top.EPILOG)(top.command)
 app.command("ls", epilog=images.LS_EPILOG)(images.ls)

@@ -13,6 +13,7 @@ from darkroom_client.client import (
     Unreachable,
 )
 from darkroom_client.darkroom import Darkroom, NotDownloaded, UploadOptions, UploadTokenTerms
+from darkroom_client.imports import ImportTerms
 from darkroom_client.signature import is_signed
 from darkroom_client.variants import variant_path
 
@@ -20,6 +21,7 @@ __all__ = [
     "ApiError",
     "BatchTerms",
     "Darkroom",
+    "ImportTerms",
     "NotDownloaded",
     "NotFinished",
     "ReceivedStatus",

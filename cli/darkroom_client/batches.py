@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
 from urllib.parse import quote, urlencode
 
@@ -76,18 +76,30 @@ class BatchesApi(Api):
         """Waits until the batch has ended (`completed`, `failed` or `cancelled`), which it does only once it is closed;
         returns its document, and gives each one on the way to `on_document`. Raises NotFinished after the timeout, at
         which it asks once more."""
+        read = partial(self.batch, batch_id)
+        ended: BatchDocument = self._wait_until_ended(f"Batch {batch_id}", read, timeout_seconds, on_document, clock)
+        return ended
+
+    def _wait_until_ended(
+        self,
+        what: str,
+        read: Callable[[], Any],
+        timeout_seconds: float | None,
+        on_document: Callable[[Any], None],
+        clock: Callable[[], float],
+    ) -> Any:
         give_up_at = float("inf") if timeout_seconds is None else clock() + timeout_seconds
-        document, polls = self.batch(batch_id), 0
+        document, polls = read(), 0
         on_document(document)
         while document["ended_at"] is None:
             remaining_seconds = give_up_at - clock()
             if remaining_seconds <= 0:
                 raise NotFinished(
-                    f"Batch {batch_id} is still {document['state']} after {timeout_seconds:g} s. It goes on: check "
-                    "again later, or wait longer."
+                    f"{what} is still {document['state']} after {timeout_seconds:g} s. It goes on: check again later, "
+                    "or wait longer."
                 )
             self._pause(min(pause_before_poll(polls=polls, retry_after_seconds=None), remaining_seconds))
-            document, polls = self.batch(batch_id), polls + 1
+            document, polls = read(), polls + 1
             on_document(document)
         return document
 

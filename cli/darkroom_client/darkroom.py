@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
 from urllib.parse import urlencode
 
 from darkroom.domain.images.limits import MAX_BODY_BYTES
-from darkroom_client.batches import BatchesApi
 from darkroom_client.client import (
     AddressExpired,
     ApiError,
@@ -24,6 +23,7 @@ from darkroom_client.client import (
     Refused,
     StatusAnswer,
 )
+from darkroom_client.imports import ImportsApi
 from darkroom_client.polling import pause_before_poll
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class UploadTokenTerms(TypedDict, total=False):
     visibility: Literal["private", "public", "signed"]
 
 
-class Darkroom(BatchesApi):
+class Darkroom(ImportsApi):
     """A stack's API, at its output `ApiUrl`, with the API key of a tenant. Several threads may use one.
 
         with Darkroom(url, api_key) as darkroom:

@@ -1,4 +1,4 @@
-"""/batches…: a tenant's batches: made, listed, read, closed and cancelled."""
+"""/batches…: a tenant's batches: made, listed, read, closed and cancelled; and /imports…, which make their images."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.domain.bulk.batches import NO_SUMS, Batch
-from darkroom.domain.kernel.paths import batch_path
+from darkroom.domain.kernel.paths import batch_path, import_path
 from darkroom.domain.tenants.rate_limits import Policy
 from darkroom.http.api import create_app, handles
 from darkroom.http.bulk.batches import (
@@ -20,7 +20,16 @@ from darkroom.http.bulk.batches import (
     read_cursor,
     read_new_batch,
 )
-from darkroom.http.bulk.routes import CANCEL_BATCH, CLOSE_BATCH, GET_BATCH, LIST_BATCHES, POST_BATCH
+from darkroom.http.bulk.imports import import_document, new_import_document, read_new_import
+from darkroom.http.bulk.routes import (
+    CANCEL_BATCH,
+    CLOSE_BATCH,
+    GET_BATCH,
+    GET_IMPORT,
+    LIST_BATCHES,
+    POST_BATCH,
+    POST_IMPORT,
+)
 from darkroom.http.images.list_queries import read_limit
 from darkroom.http.kernel.callers import caller_of
 from darkroom.http.kernel.requests import idempotency_key_of, json_body
@@ -35,6 +44,7 @@ from darkroom.operations.bulk.manage_batches import (
     list_batches,
     read_batch,
 )
+from darkroom.operations.bulk.manage_imports import create_import, read_import, report_urls
 from darkroom.ports.kernel import UnreadableRow
 from darkroom.telemetry import entry_point, logger, report_unreadable
 from darkroom.wiring.bulk.manage_batches import wire
@@ -98,6 +108,26 @@ def delete_batch(batch_id: str) -> Response:
     found = cancel_batch(ports, caller_of(app).tenant_id, batch_id)
     logger.info("batch cancelled", extra={"batch_id": batch_id})
     return _answer(found)
+
+
+@handles(app, POST_IMPORT, write)
+def post_import() -> Response:
+    begun = create_import(
+        ports, caller_of(app), read_new_import(json_body(app)), idempotency_key=idempotency_key_of(app)
+    )
+    logger.info("import made", extra={"batch_id": begun.row.batch_id, "replayed": begun.replayed})
+    return json_response(
+        HTTPStatus.CREATED,
+        new_import_document(begun.row, begun.batch, report_urls(ports, begun.row), begun.form),
+        {"Location": import_path(begun.row.batch_id), **NOT_STORED}
+        | ({"Idempotent-Replayed": "true"} if begun.replayed else {}),
+    )
+
+
+@handles(app, GET_IMPORT, read)
+def get_import(batch_id: str) -> Response:
+    row, batch = read_import(ports, caller_of(app).tenant_id, batch_id)
+    return json_response(HTTPStatus.OK, import_document(row, batch, report_urls(ports, row)), NOT_STORED)
 
 
 @entry_point(of_gateway=True, has_metrics=False)

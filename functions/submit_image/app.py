@@ -35,7 +35,8 @@ from darkroom.http.kernel.router import AnswerMetrics, Response, Router
 from darkroom.http.tenants.protection import Price, protected
 from darkroom.http.tenants.upload_tokens import refusal, refuse_order_beside_token, upload_token_of
 from darkroom.operations.images.add_variants import NotDone, VariantsRequest, add_variants
-from darkroom.operations.images.submit_image import Accepted, PhotoUpload, submit_image
+from darkroom.operations.images.check_order import Accepted
+from darkroom.operations.images.submit_image import PhotoUpload, submit_image
 from darkroom.telemetry import entry_point, logger, metrics
 from darkroom.wiring.images.submit_image import wire
 from darkroom.wiring.kernel.parts import load_part

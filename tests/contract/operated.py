@@ -60,7 +60,11 @@ def operated_stack(
         options=" --stack shop",
         seconds_behind=seconds_behind,
     )
-    buckets = {"OriginalsBucket": aws.originals_bucket, "OutputsBucket": aws.outputs_bucket}
+    buckets = {
+        "OriginalsBucket": aws.originals_bucket,
+        "OutputsBucket": aws.outputs_bucket,
+        "UploadsBucket": aws.uploads_bucket,
+    }
     stack.__dict__["resources"] = (
         {name: ("AWS::DynamoDB::Table", name) for name in resources("AWS::DynamoDB::Table")}
         | {name: ("AWS::S3::Bucket", physical_id) for name, physical_id in buckets.items()}

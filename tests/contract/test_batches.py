@@ -11,6 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from darkroom.aws.bulk.batches_table import SUMS, BatchesTable
+from darkroom.aws.bulk.manifests_bucket import ManifestsBucket
 from darkroom.domain.bulk.batches import (
     Batch,
     Counts,
@@ -218,7 +219,7 @@ def test_a_row_of_a_later_version_is_named_and_does_not_hide_others(client: Any,
         )
     page = batches.of_tenant("acme", after=None, limit=9).batches
     assert [type(row) for row in page].count(UnreadableRow) == 1 and opened(2) in page
-    everything = list(BatchRegistryTable(client, aws.batches_table).everything())
+    everything = list(BatchRegistryTable(client, aws.batches_table, ManifestsBucket(client, "none")).everything())
     assert [type(row) for row in everything].count(UnreadableRow) == 1 and opened(2) in everything
     rows = batches.members(member().batch_id, [member(1).image_id, member(2).image_id])
     assert isinstance(rows[member(1).image_id], UnreadableRow) and rows[member(2).image_id] == member(2)

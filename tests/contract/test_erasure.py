@@ -14,6 +14,7 @@ import boto3
 import pytest
 
 from darkroom.aws.bulk.batches_table import BatchesTable
+from darkroom.aws.bulk.manifests_bucket import ManifestsBucket
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.domain.bulk.batches import batch_id_for_key, open_batch
 from darkroom.domain.bulk.members import Change, Member, MemberState
@@ -253,7 +254,14 @@ def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
             stack.token_buckets.take(bucket_of(policy, tenant), Tier.FREE.allowance, 1)
         stack.pauses.pause(Pause(kind="tenant", name=tenant, since=1))
         batches = BatchesTable(boto3.client("dynamodb"), aws.batches_table)
-        batch = batches.create(open_batch(batch_id_for_key(tenant, "1"), tenant_id=tenant, now=1, name=f"of {tenant}"))
+        begun = open_batch(batch_id_for_key(tenant, "1"), tenant_id=tenant, now=1, name=f"of {tenant}", of_import="csv")
+        batch = batches.create(begun)
+        manifests = ManifestsBucket(boto3.client("s3"), aws.uploads_bucket)
+        manifests.put_report(batch.batch_id, "part", f"row 3 of {tenant}".encode())
+        form = manifests.form_for(batch.batch_id, size_bytes=1, media_type="text/csv", seconds=60, now=1)
+        boto3.client("s3").put_object(
+            Bucket=aws.uploads_bucket, Key=form.fields["key"], Body=f"url\nhttps://photos.{tenant}.example/".encode()
+        )
         member = Member(batch_id=batch.batch_id, image_id=ours if tenant != "other" else theirs, joined_at=1)
         batches.count(batch, [Change(None, replace(member, state=MemberState.DONE))], now=1)
     marks = _marks(functions, ours) | {
@@ -264,6 +272,8 @@ def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
         "its name, as a key or in it": b'"tenant_id": {"S": "acme-73f1',
         "its pause": b"tenant#acme-73f1",
         "a batch": batch_id_for_key("acme-73f1", "1").encode(),
+        "a manifest": b"https://photos.acme-73f1.example/",
+        "a report on its rows": b"row 3 of acme-73f1",
     }
     for name in ("AUTHORIZER_CACHE_SECONDS", "_LAG_SECONDS"):
         monkeypatch.setattr(erasing, name, 0)

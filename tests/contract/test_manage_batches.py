@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 import pytest
@@ -118,6 +122,78 @@ def test_variants_join_a_batch_and_wait_for_their_turn_there(
     ended = document(asked(manage_batches, "GET", f"/batches/{batch_id}"))
     assert (ended["state"], ended["images"]["done"]) == ("completed", 1)
     assert "hero" in {variant.name for variant in functions.row(image_id).variants}
+
+
+def test_an_import_is_made_read_and_run_and_its_batch_names_it(
+    aws: Aws, functions: Functions, manage_batches: ModuleType
+) -> None:
+    manifest = b"url,key\nhttps://photos.example/1.jpg,one\nhttps://photos.example/2.jpg,\ns3://bucket/key,three\n"
+    wanted = {"format": "csv", "bytes": len(manifest), "name": "spring", "preset": "avatar"}
+    key = {"idempotency-key": "spring", "content-type": "application/json"}
+    made = asked(manage_batches, "POST", "/imports", body=json.dumps(wanted).encode(), headers=key)
+    begun = document(made)
+    assert made["statusCode"] == 201 and made["headers"]["Location"] == f"/imports/{begun['id']}"
+    assert (begun["state"], begun["name"], begun["progress"]) == ("awaiting_manifest", "spring", 0.0)
+    again = asked(manage_batches, "POST", "/imports", body=json.dumps(wanted).encode(), headers=key)
+    assert (document(again)["id"], again["headers"]["Idempotent-Replayed"]) == (begun["id"], "true")
+    other = asked(manage_batches, "POST", "/imports", body=json.dumps(wanted | {"bytes": 1}).encode(), headers=key)
+    problem(other, 422, "idempotency_key_reused")
+    same_key = asked(manage_batches, "POST", "/batches", body=b"{}", headers=key)
+    assert document(same_key)["id"] != begun["id"], "keys of batches are others"
+
+    s3, fields = boto3.client("s3"), begun["upload"]["fields"]
+    s3.put_object(Bucket=aws.uploads_bucket, Key=fields["key"], Body=manifest)
+    with at_a_later_time(functions.sweep_due_bulk):
+        assert call(functions.sweep_due_bulk, {})["outcomes"]["ended"] == 1
+    ended = document(asked(manage_batches, "GET", f"/imports/{begun['id']}"))
+    assert {name: ended[name] for name in ("state", "rows", "valid", "rejected", "created", "already_there")} == {
+        "state": "completed",
+        "rows": 3,
+        "valid": 2,
+        "rejected": 1,
+        "created": 2,
+        "already_there": 0,
+    }
+    report = urlsplit(ended["report"][0])
+    line = s3.get_object(Bucket=aws.uploads_bucket, Key=report.path.lstrip("/"))["Body"].read()
+    assert json.loads(line)["key"] == "three" and "X-Amz-Signature" in report.query
+    asked_for = [json.loads(record["body"])["image_id"] for record in received(aws.fetch_queue_url)["Records"]]
+    rows = [functions.row(image_id) for image_id in asked_for]
+    assert {(row.batch, row.preset, row.status) for row in rows} == {(begun["id"], "avatar", Status.FETCHING)}
+    batch = document(asked(manage_batches, "GET", f"/batches/{begun['id']}"))
+    assert (batch["state"], batch["links"]["import"]) == ("closed", f"/imports/{begun['id']}")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b'{"format": "xml", "bytes": 1}', 400, "invalid_import"),
+        (b'{"format": "csv"}', 400, "invalid_import"),
+        (b'{"format": "csv", "bytes": 100000001}', 413, "upload_too_large"),
+        (b'{"format": "csv", "bytes": 1, "preset": "none"}', 400, "unknown_preset"),
+    ],
+)
+def test_a_bad_import_is_refused(manage_batches: ModuleType, body: bytes, status: int, code: str) -> None:
+    problem(asked(manage_batches, "POST", "/imports", body=body), status, code)
+
+
+def test_an_image_that_is_fetched_for_a_request_joins_its_batch(
+    functions: Functions, manage_batches: ModuleType
+) -> None:
+    batch = document(asked(manage_batches, "POST", "/batches", body=b"{}"))["id"]
+    body = json.dumps({"url": "https://photos.example/1.jpg", "batch": batch}).encode()
+    image = document(functions.post(body=body, content_type="application/json"))
+    assert functions.row(image["id"]).batch == batch
+
+
+@contextmanager
+def at_a_later_time(function: Any, seconds: int = 120) -> Iterator[None]:
+    """The sweep's clock is ahead: a manifest is looked for every half minute."""
+    ports, imports = function.ports, function.ports.imports
+    later = lambda: int(time.time() * 1000) + seconds * 1000  # noqa: E731
+    function.ports = replace(ports, clock=later, imports=replace(imports, clock=later))
+    yield
+    function.ports = ports
 
 
 @pytest.mark.guards("bulk-unretryable-left-to-the-look")

@@ -37,18 +37,20 @@ MORE_VARIANTS = b'{"recipe": {"variants": [{"name": "more", "width": 8}]}}'
 NEW_WEBHOOK = b'{"url": "https://hooks.example.com/"}'
 
 
+NEW_IMPORT = b'{"format": "csv", "bytes": 9}'
 NO_CREDENTIAL: dict[str, str] = {}
 WAITING: Any = "ApproximateNumberOfMessages"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Owned:
-    """A tenant's credential, its webhook, and its images: one that is done, one that is scheduled, and one that awaits
-    its upload."""
+    """A tenant's credential, its webhook, batch and import, and its images: one that is done, one that is scheduled,
+    and one that awaits its upload."""
 
     bearer: dict[str, str]
     webhook: str
     batch: str
+    imported: str
     done: str
     scheduled: str
     announced: str
@@ -60,7 +62,9 @@ class Owned:
 
     def ids_for(self, route: Route) -> tuple[str, ...]:
         """What it has of the kind that the route is about."""
-        return {"webhooks": (self.webhook,), "batches": (self.batch,)}.get(subject_of(route), self.images)
+        return {"webhooks": (self.webhook,), "batches": (self.batch, self.imported), "imports": (self.imported,)}.get(
+            subject_of(route), self.images
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +155,16 @@ def city(aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO) -> City:
             )
         )
         batch = gateway.request("POST", "/batches", body=b"{}", headers=bearer).body["id"]
-        return Owned(bearer=bearer, webhook=webhook, batch=batch, done=done, scheduled=scheduled, announced=announced)
+        imported = gateway.request("POST", "/imports", body=NEW_IMPORT, headers=bearer).body["id"]
+        return Owned(
+            bearer=bearer,
+            webhook=webhook,
+            batch=batch,
+            imported=imported,
+            done=done,
+            scheduled=scheduled,
+            announced=announced,
+        )
 
     acme, globex = settle("acme", "fast"), settle("globex", "slow")
     shut = {
@@ -173,7 +186,8 @@ def subject_of(route: Route) -> str:
 
 def unknown_to(route: Route) -> str:
     """An id of nothing, of the kind that the route is about."""
-    return {"webhooks": UNKNOWN_WEBHOOK, "batches": UNKNOWN_BATCH}.get(subject_of(route), UNKNOWN)
+    batches = dict.fromkeys(("batches", "imports"), UNKNOWN_BATCH)
+    return {"webhooks": UNKNOWN_WEBHOOK, **batches}.get(subject_of(route), UNKNOWN)
 
 
 def addressed(route: Route, image_id: str) -> str:
@@ -186,8 +200,8 @@ def addressed(route: Route, image_id: str) -> str:
 def sent(city: City, route: Route, image_id: str, headers: dict[str, str], query: str = "") -> Answer:
     """The client's answer, without the parts that differ in every request."""
     body = {"PATCH": MOVE, "POST": MAKING.get(route.path, MORE_VARIANTS), "PUT": PHOTO}.get(route.method)
-    if subject_of(route) == "batches":
-        body = {"POST /batches": b"{}"}.get(name_of(route))
+    if subject_of(route) in ("batches", "imports"):
+        body = {"POST /batches": b"{}", "POST /imports": NEW_IMPORT}.get(name_of(route))
     if subject_of(route) == "webhooks":
         body = {"PATCH /webhooks/{id}": b'{"enabled": true}', "POST /webhooks": NEW_WEBHOOK}.get(name_of(route))
     answer = city.gateway.request(route.method, addressed(route, image_id) + query, body=body, headers=headers)
@@ -219,6 +233,7 @@ OWN = {
     "GET /batches/{id}": 200,
     "POST /batches/{id}/close": 200,
     "DELETE /batches/{id}": 200,
+    "GET /imports/{id}": 200,
     "POST /webhooks/{id}/rotate": 200,
     "POST /webhooks/{id}/ping": 202,
     "POST /webhooks/{id}/recover": 202,
@@ -236,6 +251,7 @@ def test_the_matrix_has_every_route_with_an_id() -> None:
         *MAKING,
         "/upload-tokens",
         "/batches",
+        "/imports",
         "/webhooks",
         "/openapi.json",
         "/usage",
@@ -262,6 +278,7 @@ def test_a_credential_that_opens_nothing_gets_the_same_refusal_everywhere_and_ch
             ids = {
                 "webhooks": (city.acme.webhook, city.globex.webhook, UNKNOWN_WEBHOOK),
                 "batches": (city.acme.batch, city.globex.batch, UNKNOWN_BATCH),
+                "imports": (city.acme.imported, city.globex.imported, UNKNOWN_BATCH),
             }
             images = city.acme.done, city.globex.scheduled, city.acme.announced, UNKNOWN, *MALFORMED
             refusal = refusals[kind]._replace(body=None) if route.method == "HEAD" else refusals[kind]
@@ -277,7 +294,8 @@ def test_anothers_image_or_webhook_is_no_different_from_none(city: City) -> None
     for route in WITH_AN_ID:
         for me, other in ((city.acme, city.globex), (city.globex, city.acme)):
             unknown = sent(city, route, unknown_to(route), me.bearer)
-            code = {"webhooks": "unknown_webhook", "batches": "unknown_batch"}.get(subject_of(route), "unknown_image")
+            batches = dict.fromkeys(("batches", "imports"), "unknown_batch")
+            code = {"webhooks": "unknown_webhook", **batches}.get(subject_of(route), "unknown_image")
             problem = None if route.method == "HEAD" else unknown.body["code"]
             assert (unknown.status, problem) == (404, None if route.method == "HEAD" else code), name_of(route)
             # What answers to HEAD is what answers to GET, and tries the malformed ones there.
@@ -447,7 +465,8 @@ def test_no_log_holds_a_secret_and_every_line_about_an_image_names_its_tenant(
     for route in sorted(ROUTES, key=lambda route: route.method == "DELETE"):
         for headers in (*city.shut.values(), city.acme.bearer, city.globex.bearer):
             webhook = city.globex.webhook if headers == city.globex.bearer else city.acme.webhook
-            own = {"webhooks": webhook, "batches": city.acme.batch}.get(subject_of(route), city.acme.done)
+            batches = {"batches": city.acme.batch, "imports": city.acme.imported}
+            own = {"webhooks": webhook, **batches}.get(subject_of(route), city.acme.done)
             answer = sent(city, route, own, headers)
             shown += [answer.body["secret"]] if "secret" in (answer.body or {}) else []
     said = log.getvalue() + capsys.readouterr().out

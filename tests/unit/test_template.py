@@ -168,7 +168,7 @@ def test_whoever_accepts_and_whoever_develops_know_the_same_formats() -> None:
 
 
 def test_whoever_takes_announcements_and_whoever_develops_know_the_same_size() -> None:
-    knowing = ("BeginUpload", "FetchOriginal", "ServePage", "SubmitImage", "TranscodeImage")
+    knowing = ("BeginUpload", "FetchOriginal", "ServePage", "SubmitImage", "SweepDueBulk", "TranscodeImage")
     limit = {"Ref": "MaxUploadBytes"}
     assert told("MAX_FILE_BYTES") == dict.fromkeys([f"{name}Function" for name in knowing], limit)
     parameter = raw_template()["Parameters"]["MaxUploadBytes"]
@@ -573,7 +573,7 @@ def test_no_statement_has_a_wildcard_action_or_resource_without_a_reason() -> No
                 continue
             text = str(resource)
             assert "*" not in text or re.search(
-                r"Arn\}/(uploads|originals|outputs|public|signed|holds)/\*|\{DeadLetterArchiveBucket.Arn\}/\*|\{HoldBatchStateMachine.Name\}:\*|:darkroom-tail-\*",
+                r"Arn\}/(uploads|imports|originals|outputs|public|signed|holds)/\*|\{DeadLetterArchiveBucket.Arn\}/\*|\{HoldBatchStateMachine.Name\}:\*|:darkroom-tail-\*",
                 text,
             ), text
 
@@ -1058,7 +1058,7 @@ def test_webhooks_lead_to_the_functions_own_machine_in_the_local_environment_alo
     # In AWS that would be Lambda's runtime API.
     assert expanded_template()["Conditions"]["IsLocal"] == {"Fn::Equals": [{"Ref": "Environment"}, "local"]}
     policies = told("WEBHOOK_HOSTS")
-    fetching = {"SubmitImageFunction", "FetchOriginalFunction"}
+    fetching = {"SubmitImageFunction", "FetchOriginalFunction", "SweepDueBulkFunction"}
     assert policies.keys() == {"DeliverEventFunction", "ManageWebhooksFunction", *fetching}
     assert all(value == {"Fn::If": ["IsLocal", "loopback", "public"]} for value in policies.values())
     for hosts, allows_loopback in (("loopback", True), ("public", False)):

@@ -81,6 +81,8 @@ ADAPTERS = {
     "signing_secret": ("secrets", "StoredSecret"),
     "known_pauses": ("pauses_table", "PausesTable"),
     "batches": ("batches_table", "BatchesTable"),
+    "imports": ("imports_table", "ImportsTable"),
+    "manifests": ("manifests_bucket", "ManifestsBucket"),
 }
 """The adapter of each port, which has one name from the handlers to the operations."""
 
@@ -135,6 +137,8 @@ RESOURCES = {
     "signing_secret": {"${VariantKey.Id}"},
     "known_pauses": {"${PausesTable.Arn}"},
     "batches": {"${BatchesTable.Arn}"},
+    "imports": {"${BatchesTable.Arn}"},
+    "manifests": {"${UploadsBucket.Arn}/imports/*"},
 }
 
 RESOURCES_OF_THE_CORE = {
@@ -228,7 +232,7 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
     "release_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
     # A transaction changes and removes items, too.
     "count_batches": {("dynamodb:UpdateItem", "${BatchesTable.Arn}"), ("dynamodb:DeleteItem", "${BatchesTable.Arn}")},
-    "sweep_due_bulk": {("dynamodb:DeleteItem", "${BatchesTable.Arn}")},
+    "sweep_due_bulk": {("dynamodb:DeleteItem", "${BatchesTable.Arn}"), ("s3:ListBucket", "${UploadsBucket.Arn}")},
     "count_usage": {("dynamodb:UpdateItem", "${UsageTable.Arn}")},
     "deliver_event": {("dynamodb:GetItem", "${EndpointsTable.Arn}")},
     "manage_webhooks": {("dynamodb:GetItem", "${EndpointsTable.Arn}")},
@@ -471,7 +475,7 @@ def test_who_looks_for_outputs_knows_whether_it_may_list_them(folder: str) -> No
 
 
 A_WHOLE_KEY = {
-    "Uploads": f"uploads/{'?' * 26}",
+    "Uploads": [f"uploads/{'?' * 26}", f"imports/{'?' * 29}/*"],
     "Originals": f"originals/{'?' * 26}",
     "Outputs": [f"{prefix}{'?' * 26}/*" for prefix in PREFIXES.values()],
     "Holds": f"holds/*/{'?' * 40}.json.gz",

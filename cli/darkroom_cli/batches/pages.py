@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _STYLES = {"open": "blue", "closed": "blue", "completed": "green", "failed": "red", "cancelled": "yellow"}
 
-_STOPPED_BY = {"client": "by you", "failure": "one of its images failed"}
+_STOPPED_BY = {"client": "by you", "failure": "one of its images, or its import, failed"}
 
 _BAR_CELLS = 24
 
@@ -86,6 +86,8 @@ def _facts(batch: BatchDocument) -> list[tuple[str, str]]:
         facts.append(("notify", batch["notify"]))
     if batch["stopped_by"] is not None:
         facts.append(("stopped", _STOPPED_BY.get(batch["stopped_by"], batch["stopped_by"])))
+    if "import" in batch["links"]:
+        facts.append(("import", f"its images are made from a manifest: GET {batch['links']['import']} says how far"))
     facts.append(("created", batch["created_at"]))
     moments = (("closed", batch["closed_at"]), ("ended at", batch["ended_at"]))
     return facts + [(name, moment) for name, moment in moments if moment is not None]
@@ -94,7 +96,7 @@ def _facts(batch: BatchDocument) -> list[tuple[str, str]]:
 def _advice(batch: BatchDocument, options: str) -> list[tuple[str, str]]:
     batch_id = batch["id"]
     following = [("Follow it:", f"./darkroom batches wait {batch_id}{options}")]
-    if batch["state"] != "open":
+    if batch["state"] != "open" or "import" in batch["links"]:
         return following
     return [
         ("Fill it:", f"./darkroom upload FILE… --batch {batch_id}{options}"),

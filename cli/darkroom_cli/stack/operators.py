@@ -20,6 +20,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError, NoCredentialsError, NoRegionError
 
 from darkroom.aws.bulk.batches_table import BatchesTable
+from darkroom.aws.bulk.manifests_bucket import ManifestsBucket
 from darkroom.aws.dead_letters.dead_letters import DeadLetterArchive, DeadLetterQueues
 from darkroom.aws.events.events_topic import SnsTopic
 from darkroom.aws.images.outcomes_table import OutcomesTable
@@ -209,7 +210,8 @@ class Stack(RunningStack):
     @property
     def batches(self) -> BatchRegistryTable:
         """The tenants' batches; the table stays when its part goes."""
-        return BatchRegistryTable(self.client("dynamodb"), self._resource("BatchesTable"))
+        manifests = ManifestsBucket(self.client("s3"), self._resource("UploadsBucket"))
+        return BatchRegistryTable(self.client("dynamodb"), self._resource("BatchesTable"), manifests)
 
     @property
     def batch_rows(self) -> BatchesTable:

@@ -16,6 +16,7 @@ from darkroom.domain.kernel.parts import PARTS
 from darkroom.domain.webhooks.delivery import PING
 from darkroom.domain.webhooks.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
 from darkroom.http.bulk.batches import BatchDocument
+from darkroom.http.bulk.imports import ImportDocument, NewImportDocument
 from darkroom.http.images.documents import ImageDocument, StatusDocument, UploadDocument
 from darkroom.http.kernel.forms import FILE_PART, FORM_MEDIA_TYPE
 from darkroom.http.kernel.headers import ALLOWANCE_HEADERS, EXAMPLE_ID, NO_SNIFFING, Header
@@ -389,6 +390,7 @@ _SUBJECTS: dict[Any, str] = {
     **dict.fromkeys((StatusDocument, UploadDocument, ImageDocument), "images"),
     **dict.fromkeys((WebhookDocument, NewWebhookDocument), "webhooks"),
     BatchDocument: "batches",
+    **dict.fromkeys((ImportDocument, NewImportDocument), "imports"),
 }
 """What documents with an id are about, as the paths of its routes begin."""
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from darkroom.domain.bulk import imports
 from darkroom.domain.bulk.batches import Batch, BatchState, Counts, OnFailure, Sums, close, end, open_batch
+from darkroom.domain.bulk.imports import End, ImportState, WaitsFor, new_import
+from darkroom.domain.bulk.manifests import ManifestFormat
 from darkroom.domain.events.event import EventType, PublishedEvent, body_of, without_stored, written_event
 from darkroom.domain.images.image import Image, Source, Status, Variant, WorkKind
 from darkroom.domain.images.listing import Cursor
@@ -24,6 +27,7 @@ from darkroom.domain.images.transitions import (
 from darkroom.domain.images.works import moved
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 from darkroom.domain.kernel.lanes import SLOW
+from darkroom.domain.kernel.tenants import NOBODY_IN_PARTICULAR
 from darkroom.domain.kernel.visibility import Visibility
 from darkroom.domain.recipes.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.recipes.recipes import Recipe, VariantSpec
@@ -50,6 +54,7 @@ from darkroom.domain.webhooks.row_events import Row, events_of
 from darkroom.domain.webhooks.webhook_signature import secret_text
 from darkroom.http.bulk.batches import BatchDocument, BatchesDocument, batch_document, listed_batch_document
 from darkroom.http.bulk.batches import cursor_text as batch_cursor
+from darkroom.http.bulk.imports import ImportDocument, NewImportDocument, import_document, new_import_document
 from darkroom.http.images.documents import (
     FormDocument,
     ImageDocument,
@@ -77,6 +82,7 @@ from darkroom.http.webhooks.webhooks import (
 )
 from darkroom.operations.bulk.manage_batches import ReadBatch
 from darkroom.ports.bulk import BatchCursor
+from darkroom.ports.uploads import UploadForm
 
 ACCEPTED_AT: Milliseconds = 1_795_251_600_000
 """2026-11-21T09:00:00Z."""
@@ -348,4 +354,38 @@ def _examples_of_batches(kind: Any) -> dict[str, Any]:
     if kind is BatchesDocument:
         listed = [listed_batch_document(batch) for batch in _batches()]
         return {"page": {"batches": listed, "next": batch_cursor(BatchCursor(ACCEPTED_AT, EXAMPLE_BATCH_ID))}}
+    return _examples_of_imports(kind)
+
+
+def _examples_of_imports(kind: Any) -> dict[str, Any]:
+    begun, _ = _batches()
+    bucket = "https://darkroom-uploads.s3.us-east-1.amazonaws.com/"
+    row = new_import(
+        begun,
+        NOBODY_IN_PARTICULAR,
+        kind=ManifestFormat.CSV,
+        size_bytes=48_211_907,
+        preset=DEFAULT_PRESET,
+        now=ACCEPTED_AT,
+    )
+    if kind is ImportDocument:
+        figures: Any = {"rows": 500_000, "valid": 499_998, "rejected": 2, "created": 120_000, "offset": 11_570_857}
+        creating = replace(row, state=ImportState.CREATING, waits_for=WaitsFor.FETCHES, **figures)
+        report = [f"{bucket}imports/{EXAMPLE_BATCH_ID}/rejected-0a1b2c.jsonl?X-Amz-Signature=0a1b2c"]
+        failed_import = imports.end(
+            row,
+            End(ImportState.FAILED, "invalid_manifest", "It has no column url."),
+            now=ACCEPTED_AT + 60_000,
+        )
+        return {
+            "creating": import_document(creating, begun, report),
+            "failed": import_document(failed_import, begun, []),
+        }
+    if kind is NewImportDocument:
+        form = UploadForm(
+            url=bucket,
+            fields={"key": f"imports/{EXAMPLE_BATCH_ID}/manifest", "Content-Type": "text/csv"},
+            expires_at=row.awaited_until,
+        )
+        return {"awaited": new_import_document(row, begun, [], form)}
     return {}

@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import Any
 
 from darkroom.domain.bulk.batches import NO_SUMS, Batch, Counts, Sums
 from darkroom.domain.bulk.members import MOST_CHANGES, Change, Member, MemberState, differences, shard_of
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.ports.bulk import BatchCursor, BatchPage, DueRow
 from darkroom.ports.kernel import Fenced, UnreadableRow
+from tests.support.fakes.imports import FakeImports, FakeManifests
 
 
 @dataclass
 class FakeBatches:
-    """The `Batches` and `BatchRegistry` ports over three dictionaries."""
+    """The `Batches` and `BatchRegistry` ports over three dictionaries, and the imports beside them."""
 
     rows: dict[str, Batch] = field(default_factory=dict)
     images: dict[str, dict[str, Member]] = field(default_factory=dict)
     counted: dict[str, Sums] = field(default_factory=dict)
+    imports: FakeImports = field(default_factory=FakeImports)
+    manifests: FakeManifests = field(default_factory=FakeManifests)
 
     def get(self, batch_id: str) -> Batch | None:
         return self.rows.get(batch_id)
@@ -46,13 +50,16 @@ class FakeBatches:
         )
 
     def due(self, now: Milliseconds, limit: int) -> Iterator[DueRow]:
-        listed = [DueRow(row.due_at, row.batch_id) for row in self.rows.values() if row.due_at is not None]
+        kinds: dict[str, dict[str, Any]] = {"batch": self.rows, "import": self.imports.rows}
+        rows = ((row, part) for part, some in kinds.items() for row in some.values())
+        listed = [DueRow(row.due_at, row.batch_id, part) for row, part in rows if row.due_at is not None]
         yield from sorted(due for due in listed if due.due_at <= now)[:limit]
 
     def postpone(self, due: DueRow, until: Milliseconds) -> None:
-        row = self.rows.get(due.place)
+        rows: dict[str, Any] = self.imports.rows if due.part == "import" else self.rows
+        row = rows.get(due.place)
         if row is not None and row.due_at == due.due_at:
-            self.rows[due.place] = replace(row, due_at=until)
+            rows[due.place] = replace(row, due_at=until)
 
     def join(self, member: Member) -> Member:
         return self.images.setdefault(member.batch_id, {}).setdefault(member.name, member)
@@ -109,6 +116,8 @@ class FakeBatches:
         own = [row.batch_id for row in self.rows.values() if row.tenant_id == tenant_id]
         for batch_id in own:
             del self.rows[batch_id]
+            self.imports.rows.pop(batch_id, None)
+            self.manifests.forget(batch_id)
         return len(own)
 
     def sums(self, batch_id: str) -> Sums:

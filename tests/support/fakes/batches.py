@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from darkroom.domain.bulk.batches import Batch, Counts
+from darkroom.domain.bulk.imports import Import
+from darkroom.domain.bulk.manifests import ManifestFormat
 from darkroom.domain.images.claim import Claim, claim
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.images.order import order_of
 from darkroom.domain.images.transitions import complete, reject
 from darkroom.domain.kernel.message import Message
+from darkroom.domain.kernel.tenants import NO_QUOTA, Caller, Quota, Tier
 from darkroom.operations.bulk.count_batches import Counting, count_batches
 from darkroom.operations.bulk.join_batch import JoinBatchPorts, has_turn, join_batch
 from darkroom.operations.bulk.manage_batches import (
@@ -21,13 +24,16 @@ from darkroom.operations.bulk.manage_batches import (
     close_batch,
     create_batch,
 )
+from darkroom.operations.bulk.manage_imports import ManageImportsPorts, WantedImport, create_import
+from darkroom.operations.bulk.run_import import RunImportPorts, run_import
 from darkroom.operations.bulk.settle_batch import SettleBatchPorts
-from darkroom.operations.bulk.sweep_due_bulk import BulkSweep, sweep_due_bulk
+from darkroom.operations.bulk.sweep_due_bulk import BulkSweep, SweepDueBulkPorts, sweep_due_bulk
 from darkroom.operations.images.add_variants import AddVariantsPorts, VariantsRequest, add_variants
 from tests.support.fakes.batch_rows import FakeBatches
 from tests.support.fakes.pictures import jpeg
 from tests.support.fakes.rows import lease
 from tests.support.fakes.stores import FakeImages
+from tests.support.fakes.tenants import FakeTenants
 from tests.support.fakes.world import World
 
 
@@ -77,10 +83,12 @@ class BatchesWorld(World):
 
     images: Any = field(default_factory=StreamedImages)
     batches: Any = field(default_factory=FakeBatches)
+    tenants: Any = field(default_factory=FakeTenants)
     heard: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.imports, self.manifests = self.batches.imports, self.batches.manifests
         self.join_batch = self._join
         self.has_turn = lambda image: has_turn(self.ports(JoinBatchPorts), image)
 
@@ -109,6 +117,40 @@ class BatchesWorld(World):
     def cancel(self, batch: Batch) -> Batch:
         return cancel_batch(self.ports(ManageBatchesPorts), batch.tenant_id, batch.batch_id).batch
 
+    def begin_import(
+        self,
+        manifest: bytes,
+        kind: ManifestFormat = ManifestFormat.CSV,
+        *,
+        key: str | None = None,
+        quota: Quota = NO_QUOTA,
+        **wanted: Any,
+    ) -> Import:
+        """An import whose manifest is there."""
+        self.requests += 1
+        begun = create_import(
+            self.ports(ManageImportsPorts),
+            Caller(tenant_id="default", tier=Tier.FREE, allowance=None, quota=quota),
+            WantedImport(format=kind, size_bytes=len(manifest), batch=WantedBatch(**wanted)),
+            idempotency_key=key,
+        )
+        assert begun.form is not None
+        self.manifests.upload(begun.form, manifest)
+        return begun.row
+
+    @property
+    def import_ports(self) -> RunImportPorts:
+        return self.ports(RunImportPorts, max_bytes=self.limits.max_bytes)
+
+    def look_at_import(self, batch_id: str) -> str:
+        return run_import(self.import_ports, batch_id)
+
+    def imported(self, row: Import) -> Import:
+        """The import's row now."""
+        current: Import | None = self.imports.get(row.batch_id)
+        assert current is not None
+        return current
+
     def count(self, rows: Sequence[Image | Batch]) -> Counting:
         """What the streams' worker does when it gets these rows as they were written."""
         return count_batches(self.ports(SettleBatchPorts), rows)
@@ -119,7 +161,7 @@ class BatchesWorld(World):
         return self.count([*reversed(new), *new])
 
     def sweep_bulk(self) -> BulkSweep:
-        return sweep_due_bulk(self.ports(SettleBatchPorts), out_of_time=lambda: False)
+        return sweep_due_bulk(self.ports(SweepDueBulkPorts, imports=self.import_ports), out_of_time=lambda: False)
 
     def develop(self, message: Message, *, fails: bool = False) -> Image:
         """The worker claims the image and finishes it, if there is something to do."""

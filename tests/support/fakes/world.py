@@ -22,11 +22,12 @@ from darkroom.domain.webhooks.delivery import Delivery, DeliveryMessage
 from darkroom.domain.webhooks.endpoint import Endpoint
 from darkroom.http.imports.fetches import read_fetch
 from darkroom.http.uploads.announcements import read_announcement
+from darkroom.operations.images.check_order import Accepted
 from darkroom.operations.images.delete_image import DeleteImagePorts, delete_image
 from darkroom.operations.images.estimate import Estimator
 from darkroom.operations.images.load_shedder import LoadShedder
 from darkroom.operations.images.quota_keeper import QuotaKeeper
-from darkroom.operations.images.submit_image import Accepted, PhotoUpload, SubmitImagePorts, submit_image
+from darkroom.operations.images.submit_image import PhotoUpload, SubmitImagePorts, submit_image
 from darkroom.operations.images.transcode_image import Outcome, ReceivedMessage, TranscodeImagePorts, transcode_image
 from darkroom.operations.imports.begin_fetch import BeginFetchPorts, Wanted, begin_fetch
 from darkroom.operations.imports.fetch_original import Fetching, FetchOriginalPorts, fetch_original

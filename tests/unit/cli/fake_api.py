@@ -48,7 +48,8 @@ class _Server(ThreadingHTTPServer):
 
 class FakeApi:
     """Images are `pending` until they have been requested `polls_until_done` times. `faults` answer requests first.
-    What is about webhooks or batches is answered by `webhooks` or `batches`, if that is set."""
+    What is about webhooks or batches is answered by `webhooks` or `batches`, if that is set, and so are imports and
+    their files by `imports`."""
 
     def __init__(self) -> None:
         self.requests: list[Seen] = []
@@ -65,6 +66,7 @@ class FakeApi:
         self.on_post: Callable[[int], None] = lambda number: None
         self.webhooks: Callable[[Seen], Reply] | None = None
         self.batches: Callable[[Seen], Reply] | None = None
+        self.imports: Callable[[Seen], Reply] | None = None
         self.retry_after: str | None = "0"
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), self._handler())
@@ -86,7 +88,7 @@ class FakeApi:
     @property
     def forms(self) -> list[dict[str, bytes]]:
         """The forms that arrived at the store, by their fields."""
-        return [_fields_of(request) for request in self.requests if request.path == "/store"]
+        return [fields_of(request) for request in self.requests if request.path == "/store"]
 
     def put(self, status: str = "done", **changes: Any) -> str:
         """Adds an image that already exists; returns its id."""
@@ -169,6 +171,7 @@ class FakeApi:
                     fake.requests.append(seen)
                     number = len(fake.posts)
                     others = {"webhooks": fake.webhooks, "batches": fake.batches}
+                    others |= dict.fromkeys(("imports", "imported"), fake.imports)
                     reply = fake._reply(seen, others.get(seen.path.split("/")[1]) or answer)
                 if seen.method == "POST":
                     fake.on_post(number)
@@ -226,7 +229,7 @@ class FakeApi:
         return Reply(status=201 if awaited else 202, body=body)
 
     def _store(self, seen: Seen) -> Reply:
-        fields = _fields_of(seen)
+        fields = fields_of(seen)
         image_id = fields["key"].decode().removeprefix("uploads/")
         self.stored[image_id] = fields["file"]
         self.images[image_id] |= self.document(image_id, "pending")
@@ -271,7 +274,7 @@ class FakeApi:
         return Reply(body=FILES[seen.path.removeprefix("/files/")][1])
 
 
-def _fields_of(seen: Seen) -> dict[str, bytes]:
+def fields_of(seen: Seen) -> dict[str, bytes]:
     """The fields of a multipart form, in the order in which they came."""
     boundary = seen.headers["content-type"].partition("boundary=")[2].encode()
     fields = {}

@@ -1,4 +1,4 @@
-"""The Batches table as operators use it: they read all batches, and forget a tenant's."""
+"""The Batches table as operators use it: they read all batches, and forget a tenant's with the files of imports."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from darkroom.aws.bulk.batches_table import BATCHES, LISTED_INDEX, BatchesTable, partitions_of
+from darkroom.aws.bulk.manifests_bucket import ManifestsBucket
 from darkroom.aws.kernel.errors import pages_of
 from darkroom.aws.kernel.removal import remove_partition
 from darkroom.ports.bulk import BatchCursor
@@ -20,11 +21,12 @@ _PAGE_BATCHES = 100
 
 
 class BatchRegistryTable:
-    """Implements the `BatchRegistry` port."""
+    """Implements the `BatchRegistry` port; `manifests` has the files of imports."""
 
-    def __init__(self, client: DynamoDBClient, table_name: str) -> None:
+    def __init__(self, client: DynamoDBClient, table_name: str, manifests: ManifestsBucket) -> None:
         self._client = client
         self._table_name = table_name
+        self._manifests = manifests
         self._batches = BatchesTable(client, table_name)
 
     def everything(self) -> Iterator[Batch | UnreadableRow]:
@@ -40,6 +42,8 @@ class BatchRegistryTable:
             page = self._batches.of_tenant(tenant_id, after=after, limit=_PAGE_BATCHES)
             for row in page.batches:
                 batch_id = row.row_id if isinstance(row, UnreadableRow) else row.batch_id
+                if isinstance(row, UnreadableRow) or row.is_import:
+                    self._manifests.forget(batch_id)  # guard: erasure-tenant-imports
                 for place in partitions_of(batch_id):
                     partition = ("place", place)
                     remove_partition(self._client, self._table_name, partition, "part", "removing a batch")

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from darkroom.domain.bulk.batches import Batch, Sums
+    from darkroom.domain.bulk.imports import Import
     from darkroom.domain.bulk.members import Change, Member
     from darkroom.domain.kernel.instants import Milliseconds
     from darkroom.ports.kernel import UnreadableRow
+    from darkroom.ports.uploads import UploadForm
 
 
 class DueRow(NamedTuple):
@@ -90,3 +92,56 @@ class Batches(Protocol):
 
     def sums(self, batch_id: str) -> Sums:
         """What was counted of the batch (a consistent read)."""
+
+
+class Imports(Protocol):
+    """The imports. Every method raises Retryable if the table cannot answer, and UnreadableRow."""
+
+    def get(self, batch_id: str) -> Import | None:
+        """The current row (a consistent read), or None."""
+
+    def create(self, row: Import) -> Import:
+        """Puts the row unless its id has one; returns the id's row: this one or the earlier one."""
+
+    def change(self, before: Import, after: Import) -> Import:
+        """Writes what differs, if the version is still that of `before`; returns the row as written, with the next
+        version. A lost answer is recognized. Raises Fenced if another write came first."""
+
+
+class StoredManifest(NamedTuple):
+    """A manifest that was uploaded: what tells its bytes from any others, and how many they are."""
+
+    etag: str
+    size_bytes: int
+
+
+class Manifests(Protocol):
+    """The files of imports: manifests, and reports on rows that were rejected. Every method but `form_for` and
+    `report_url` raises Retryable if the store cannot answer."""
+
+    def form_for(
+        self, batch_id: str, *, size_bytes: int, media_type: str, seconds: int, now: Milliseconds
+    ) -> UploadForm:
+        """A form with which the import's manifest, of that size, can be sent for that long from `now` on."""
+
+    def find(self, batch_id: str) -> StoredManifest | None:
+        """The import's manifest, or None."""
+
+    def read(self, batch_id: str, etag: str, *, offset: int, size_bytes: int) -> bytes | None:
+        """So many bytes of the manifest with that `etag` from `offset` on, or as many as there are: at least one. None
+        if it is gone, or another."""
+
+    def put_report(self, batch_id: str, name: str, body: bytes) -> None:
+        """Stores a part of the report; the same name has always the same content."""
+
+    def report(self, batch_id: str, name: str) -> bytes | None:
+        """The part of the report, or None."""
+
+    def report_url(self, batch_id: str, name: str) -> str:
+        """Where anyone can fetch the part of the report for some time."""
+
+    def remove(self, batch_id: str, name: str | None = None) -> None:
+        """Removes the part of the report of that name, or else the manifest. A missing one is not an error."""
+
+    def forget(self, batch_id: str) -> None:
+        """Removes all files of the import."""

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from darkroom.domain.bulk.batches import Batch, OnFailure
-from darkroom.operations.bulk.manage_batches import ManageBatchesPorts
+from darkroom.operations.bulk.manage_imports import ManageImportsPorts
 from darkroom.operations.tenants.take_token import TakeTokenPorts
 from darkroom.wiring.bulk import manage_batches
 from darkroom_client import Darkroom, NotFinished, Refused
@@ -19,7 +19,7 @@ from tests.support.fakes.load_shedding import FakeTokenBuckets
 from tests.support.fakes.pictures import jpeg
 from tests.support.webhooks import Api
 from tests.unit.cli.conftest import Run
-from tests.unit.cli.fake_api import FakeApi, Reply, Seen, problem
+from tests.unit.cli.fake_api import FakeApi, Reply, Seen, fields_of, problem, s3_error
 
 BODY = jpeg()
 """Nobody decodes it."""
@@ -32,7 +32,7 @@ def world(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> BatchesWorld:
     world = BatchesWorld()
     rate_limit = TakeTokenPorts(token_buckets=FakeTokenBuckets(), clock=world.clock)
     monkeypatch.setenv("ACCESS", "keys")
-    monkeypatch.setattr(manage_batches, "wire", lambda: (world.ports(ManageBatchesPorts), rate_limit))
+    monkeypatch.setattr(manage_batches, "wire", lambda: (world.ports(ManageImportsPorts), rate_limit))
     function = Api(cast(Any, world), "manage_batches")
 
     def answer(seen: Seen) -> Reply:
@@ -41,7 +41,22 @@ def world(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> BatchesWorld:
         told = function(seen.method, path, seen.body.decode() or None, tenant="default", content_type=kind)
         return Reply(status=told.status, body=told.body, headers=told.headers)
 
-    api.batches = answer
+    def of_imports(seen: Seen) -> Reply:
+        if seen.path == "/imported":
+            fields = fields_of(seen)
+            world.manifests.objects[fields["key"].decode(), "manifest"] = fields["file"]
+            return Reply(status=204, body=b"")
+        if seen.method == "GET" and seen.path.startswith("/imported/"):
+            _, _, batch_id, name = seen.path.split("/")
+            return Reply(body=world.manifests.report(batch_id, name))
+        if seen.method == "GET":
+            world.advance(60)
+            world.sweep_bulk()
+        world.requests += 1
+        return answer(seen)
+
+    world.manifests.url = api.url
+    api.batches, api.imports = answer, of_imports
     return world
 
 
@@ -181,3 +196,33 @@ def test_a_server_that_says_something_else_is_not_believed(api: FakeApi, world: 
 @pytest.mark.parametrize("arguments", [("batches", "show", "../images"), ("upload", "a.jpg", "--batch", "ba_1")])
 def test_what_is_no_id_is_not_sent(run: Run, api: FakeApi, arguments: tuple[str, ...]) -> None:
     assert (run(*arguments).exit_code, api.requests) == (2, [])
+
+
+def test_a_manifest_is_uploaded_and_followed_and_its_rejected_rows_are_named(
+    run: Run, api: FakeApi, world: BatchesWorld, tmp_path: Path
+) -> None:
+    (manifest := tmp_path / "m.csv").write_bytes(b"url,key\nhttps://photos.example/1.jpg,a\ns3://bucket/k,\x1bb\n")
+    result = run("import", manifest, "--name", "spring", "--preset", "avatar")
+    import_id = result.stdout.strip()
+    assert result.exit_code == 1
+    assert "completed: 2 rows, 1 images created, 0 already there, 1 rejected" in result.stderr
+    assert "row 2" in result.stderr and "presign it" in result.stderr and "\x1b" not in result.stderr
+    batch = world.batches.get(import_id)
+    assert batch is not None and batch.name == "spring"
+    assert f"GET /imports/{import_id}" in run("batches", "show", import_id).stdout
+    again = run("import", manifest, "--json", "--idempotency-key", "k", "--preset", "avatar")
+    document = json.loads(again.stdout)
+    assert (document["already_there"], [row["row"] for row in document["rejected_rows"]]) == (1, [2])
+
+
+def test_what_the_store_and_the_import_refuse_is_said(
+    run: Run, api: FakeApi, world: BatchesWorld, tmp_path: Path
+) -> None:
+    (manifest := tmp_path / "m.jsonl").write_bytes(b"url\n")
+    result = run("import", manifest)
+    assert (result.exit_code, "not JSON Lines" in result.stderr) == (1, True)
+    api.imports, answer = lambda seen: s3_error(403, "AccessDenied"), api.imports
+    assert run("import", manifest).exit_code == 1
+    api.imports = answer
+    sent = run("import", manifest, "--no-wait")
+    assert (sent.exit_code, "awaiting_manifest" in sent.stderr) == (0, True)

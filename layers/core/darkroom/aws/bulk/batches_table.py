@@ -43,7 +43,7 @@ _SUM = "sum#"
 SUMS = 4
 """How many sums a batch without a parallelism has at most: those who count it at a time seldom meet at the same."""
 
-_DUE = "batches"
+DUE_SHARD = "batches"
 """The only partition of the due index: bulk work that goes on is written every few seconds, a batch a few times an
 hour."""
 
@@ -67,7 +67,7 @@ class BatchesTable:
         return None if item is None else BATCHES.row_of(item)
 
     def create(self, batch: Batch) -> Batch:
-        indexed = {"due_shard": {"S": _DUE}, "list_shard": {"S": _list_shard_of(batch.tenant_id)}}
+        indexed = {"due_shard": {"S": DUE_SHARD}, "list_shard": {"S": _list_shard_of(batch.tenant_id)}}
         item = {**BATCHES.item_of(batch), **indexed}
         return BATCHES.row_of(self._rows.put_if_absent(_key(batch.batch_id, _BATCH), item))
 
@@ -100,7 +100,7 @@ class BatchesTable:
             TableName=self._table_name,
             IndexName=DUE_INDEX,
             KeyConditionExpression="due_shard = :shard AND due_at <= :now",
-            ExpressionAttributeValues={":shard": {"S": _DUE}, ":now": {"N": str(now)}},
+            ExpressionAttributeValues={":shard": {"S": DUE_SHARD}, ":now": {"N": str(now)}},
             PaginationConfig={"MaxItems": limit},
         )
         for page in pages_of(pages, "reading the due index of bulk work"):

@@ -152,7 +152,8 @@ class Batch:
     """One row: the truth about a batch but for its images, each of which has an item of its own.
 
     `parallelism` is how many of its images may be begun and not ended, None for any number; `notify` is the only
-    endpoint that hears of its end, None if all may. `fingerprint` tells a repetition of the request that made it.
+    endpoint that hears of its end, None if all may. `fingerprint` tells a repetition of the request that made it, and
+    `is_import` that an import of the same id makes its images.
     `stops` says why it begins nothing more. `counts` are those of its end; `seen` are those that a look found, which
     needs another to believe it. `looks` is how many looks in a row found nothing new, `look` is one that goes on, and
     `due_at` says when. The table deletes the row by itself at `forget_at`, in seconds.
@@ -168,6 +169,7 @@ class Batch:
     on_failure: OnFailure = OnFailure.CONTINUE
     notify: str | None = None
     fingerprint: str = ""
+    is_import: bool = False
     closed_at: Milliseconds | None = None
     stops: Stop | None = None
     counts: Counts | None = None
@@ -195,9 +197,9 @@ def batch_id_from_bits(random_bits: bytes) -> str:
     return PREFIX + image_id_from_bits(random_bits)
 
 
-def batch_id_for_key(tenant_id: str, idempotency_key: str) -> str:
-    """The one id of a tenant's `Idempotency-Key` for a batch."""
-    return PREFIX + image_id_for_key(f"{tenant_id}#batch", idempotency_key)
+def batch_id_for_key(tenant_id: str, idempotency_key: str, *, is_import: bool = False) -> str:
+    """The one id of a tenant's `Idempotency-Key` for a batch, or for an import."""
+    return PREFIX + image_id_for_key(f"{tenant_id}#{'import' if is_import else 'batch'}", idempotency_key)
 
 
 def open_batch(
@@ -209,9 +211,12 @@ def open_batch(
     parallelism: int | None = None,
     on_failure: OnFailure = OnFailure.CONTINUE,
     notify: str | None = None,
+    of_import: str = "",
 ) -> Batch:
-    """The row of a new batch."""
-    asked_for = "\0".join(("v1", name or "", str(parallelism or ""), on_failure, notify or ""))
+    """The row of a new batch; `of_import` is what else was asked for of the import that makes its images."""
+    asked_for = "\0".join(
+        ("v1", name or "", str(parallelism or ""), on_failure, notify or "", *filter(None, [of_import]))
+    )
     batch = Batch(
         batch_id=batch_id,
         tenant_id=tenant_id,
@@ -222,6 +227,7 @@ def open_batch(
         on_failure=on_failure,
         notify=notify,
         fingerprint=hashlib.sha256(asked_for.encode()).hexdigest(),
+        is_import=bool(of_import),
     )
     return replace(batch, due_at=_next_look(batch, now))
 

@@ -238,7 +238,7 @@ def _too_long(row: int) -> BadManifest:
     )
 
 
-_KINDS: Mapping[str, tuple[type, str]] = {
+_KINDS: Mapping[str, tuple[type[Any], str]] = {
     **dict.fromkeys(FIELDS, (str, "is a text")),
     "tags": (list, "is a list of texts"),
     "metadata": (dict, "is a JSON object"),
@@ -264,7 +264,7 @@ def read_row(
             expected = _KINDS.get(name)
             if expected is None:
                 return problem(name[:100], f"There is no such field. A row has url, and {_some(FIELDS[1:])}.")
-            if type(value) is not expected[0] or (name == "tags" and any(type(tag) is not str for tag in value)):
+            if type(value) is not expected[0] or (name == "tags" and not _are_texts(value)):
                 return problem(name, f"{name} {expected[1]}.")
     url = fields.get("url")
     if not url:
@@ -290,6 +290,10 @@ def read_row(
     except Rejected as refusal:
         return problem(field, refusal.message)
     return ManifestRow(url=url, key=stated or _key_of(url, preset), preset=preset, annotations=annotations)
+
+
+def _are_texts(values: list[Any]) -> bool:
+    return all(type(value) is str for value in values)
 
 
 _WORDS = frozenset({"reference", "tags", "metadata"})

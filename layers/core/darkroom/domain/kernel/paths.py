@@ -29,3 +29,8 @@ def deliveries_path(endpoint_id: str) -> str:
 def batch_path(batch_id: str) -> str:
     """The path of a batch."""
     return f"/batches/{batch_id}"
+
+
+def import_path(batch_id: str) -> str:
+    """The path of an import, which has the id of its batch."""
+    return f"/imports/{batch_id}"

@@ -16,7 +16,7 @@ from darkroom.domain.bulk.batches import (
 )
 from darkroom.domain.kernel.field_problems import FieldProblem
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
-from darkroom.domain.kernel.paths import batch_path
+from darkroom.domain.kernel.paths import batch_path, import_path
 from darkroom.http.images.documents import Count, Instant, Path, WebhookId
 from darkroom.http.images.list_queries import invalid_cursor
 from darkroom.http.images.request_models import NOTIFY, STRICT, RequestReader
@@ -71,10 +71,14 @@ _READER = RequestReader(NewBatch, code="invalid_batch", sentence="The batch is i
 
 def read_new_batch(body: bytes) -> WantedBatch:
     """The batch that a request asks for. Raises InvalidFields (`invalid_batch`)."""
-    asked = _READER.read(body)
+    return wanted_batch(_READER.read(body), _READER)
+
+
+def wanted_batch(asked: NewBatch, reader: RequestReader[Any]) -> WantedBatch:
+    """The batch that a request asks for, which `reader` has read. Raises InvalidFields."""
     on_failure = asked.get("on_failure") or OnFailure.CONTINUE
     if on_failure not in tuple(OnFailure):
-        raise _READER.refusal(_unknown_on_failure())
+        raise reader.refusal(_unknown_on_failure())
     return WantedBatch(
         name=asked.get("name") or None,
         parallelism=asked.get("parallelism"),
@@ -95,7 +99,12 @@ def read_cursor(text: str | None) -> BatchCursor | None:
     return None if match is None else BatchCursor(created_at=int(match[1], 16), batch_id=match[2])
 
 
-class BatchLinksDocument(TypedDict):
+_Links = TypedDict(
+    "_Links", {"import": NotRequired[Annotated[Path, Field(description="Of the import that makes its images.")]]}
+)
+
+
+class BatchLinksDocument(_Links):
     """Where else to ask."""
 
     self: Path
@@ -140,7 +149,7 @@ class BatchDocument(ListedBatchDocument):
         str | None,
         Field(
             json_schema_extra={"enum": [*Stop, None]},
-            description="Why it begins nothing more: its client cancelled it, or one of its images has failed.",
+            description="Why it begins nothing more: its client cancelled it, or an image or the import failed.",
         ),
     ]
     images: Annotated[
@@ -170,8 +179,13 @@ def listed_batch_document(batch: Batch) -> ListedBatchDocument:
         "created_at": rfc3339(batch.created_at),
         "closed_at": rfc3339(batch.closed_at),
         "ended_at": rfc3339(batch.ended_at),
-        "links": {"self": batch_path(batch.batch_id)},
+        "links": _links(batch),
     }
+
+
+def _links(batch: Batch) -> BatchLinksDocument:
+    links: BatchLinksDocument = {"self": batch_path(batch.batch_id)}
+    return {**links, "import": import_path(batch.batch_id)} if batch.is_import else links
 
 
 def batch_document(read: ReadBatch, *, now: Milliseconds) -> BatchDocument:

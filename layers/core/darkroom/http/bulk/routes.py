@@ -1,4 +1,4 @@
-"""The routes of batches, in the one table of the API's routes."""
+"""The routes of batches and imports, in the one table of the API's routes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from darkroom.domain.recipes.presets import DEFAULT_PRESET
 from darkroom.http.bulk.batches import (
     CURSOR_PATTERN,
     DEFAULT_PAGE_BATCHES,
@@ -17,6 +18,7 @@ from darkroom.http.bulk.batches import (
     BatchId,
     NewBatch,
 )
+from darkroom.http.bulk.imports import ImportDocument, NewImport, NewImportDocument
 from darkroom.http.images.order_fields import IDEMPOTENCY_KEY
 from darkroom.http.kernel.headers import EXAMPLE_BATCH_ID, REPLAYED, Header
 from darkroom.http.kernel.route import Body, Parameter, Route, RouteAnswer
@@ -134,4 +136,63 @@ CANCEL_BATCH = Route(
     is_rate_limited=True,
 )
 
-BATCH_ROUTES = (POST_BATCH, LIST_BATCHES, GET_BATCH, CLOSE_BATCH, CANCEL_BATCH)
+POST_IMPORT = Route(
+    method="POST",
+    path="/imports",
+    name="postImport",
+    summary="Import images from a manifest",
+    description=(
+        "A manifest has a row for each image that is to be fetched from a URL. It is read once it was sent to S3 with "
+        "the form in the answer, within an hour; the images are those of a batch with the same id."
+    ),
+    parameters=(
+        replace(IDEMPOTENCY_KEY, description="The same key and request always mean the same import.", example="spring"),
+    ),
+    body=Body(
+        description="The import.",
+        media_types=("application/json",),
+        kind=NewImport,
+        examples={
+            "catalogue": {"format": "csv", "bytes": 48_211_907, "name": "catalogue", "preset": DEFAULT_PRESET},
+            "plain": {"format": "jsonl", "bytes": 1204},
+        },
+    ),
+    answers=(
+        RouteAnswer(
+            status=HTTPStatus.CREATED,
+            description="The import, or the one that an earlier request with this key has made, and the form.",
+            kind=NewImportDocument,
+            headers=(
+                replace(
+                    LOCATION_OF_BATCH,
+                    description="The import, relative to the API's root.",
+                    example=f"/imports/{EXAMPLE_BATCH_ID}",
+                ),
+                REPLAYED,
+            ),
+        ),
+    ),
+    problems=(
+        "unreadable_body",
+        "unsupported_media_type",
+        "invalid_import",
+        "upload_too_large",
+        "unknown_preset",
+        *POST_BATCH.problems[POST_BATCH.problems.index("invalid_batch") + 1 :],
+    ),
+    is_rate_limited=True,
+)
+
+GET_IMPORT = Route(
+    method="GET",
+    path="/imports/{id}",
+    name="getImport",
+    summary="Read an import",
+    description="How far its manifest is read, what became of its rows, and which were rejected.",
+    parameters=(replace(_BATCH_ID, description="The import's id."),),
+    answers=(RouteAnswer(status=HTTPStatus.OK, description="The import as it is now.", kind=ImportDocument),),
+    problems=_OF_A_BATCH,
+    is_rate_limited=True,
+)
+
+BATCH_ROUTES = (POST_BATCH, LIST_BATCHES, GET_BATCH, CLOSE_BATCH, CANCEL_BATCH, POST_IMPORT, GET_IMPORT)

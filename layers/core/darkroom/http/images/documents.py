@@ -438,10 +438,12 @@ def upload_document(
     image: Image, form: UploadForm | None, url_of: Callable[[Variant], str], *, edge: EdgeUrls = NO_EDGE
 ) -> UploadDocument:
     """Returns the same with the form for sending the image's bytes, while they are awaited."""
-    upload: FormDocument | None = None
-    if form is not None:
-        upload = {"url": form.url, "fields": dict(form.fields), "expires_at": rfc3339(form.expires_at)}
-    return {**status_document(image, url_of, edge=edge), "upload": upload}
+    return {**status_document(image, url_of, edge=edge), "upload": None if form is None else form_document(form)}
+
+
+def form_document(form: UploadForm) -> FormDocument:
+    """Returns how to send a form."""
+    return {"url": form.url, "fields": dict(form.fields), "expires_at": rfc3339(form.expires_at)}
 
 
 def retry_after_seconds(image: Image, now: Milliseconds) -> int | None:

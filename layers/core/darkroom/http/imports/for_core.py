@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from darkroom.domain.imports.fetch import UrlOrder
     from darkroom.http.kernel.route import Route
     from darkroom.http.kernel.router import Router
-    from darkroom.operations.images.submit_image import Accepted
+    from darkroom.operations.images.check_order import Accepted
 
 
 def fetch_of(app: Router) -> UrlOrder:

@@ -8,7 +8,7 @@ from darkroom.http.kernel.route import Route
 from darkroom.http.kernel.router import Middleware, Router
 
 if TYPE_CHECKING:
-    from darkroom.operations.images.submit_image import Accepted
+    from darkroom.operations.images.check_order import Accepted
 
 
 class UsageRoute(Protocol):

@@ -416,6 +416,13 @@ _TABLE = (
         example_errors=({"field": "parallelism", "message": "must be at least 1"},),
     ),
     ProblemType(
+        code="invalid_import",
+        status=HTTPStatus.BAD_REQUEST,
+        title="Invalid import",
+        example="The import is invalid. format: is csv or jsonl.",
+        example_errors=({"field": "format", "message": "is csv or jsonl"},),
+    ),
+    ProblemType(
         code="batch_closed",
         status=HTTPStatus.CONFLICT,
         title="The batch is closed",

@@ -83,7 +83,9 @@ class Route:
     def rule(self) -> str:
         """The path in the router's syntax. The handler's argument is `image_id`, `webhook_id` or `batch_id`, because
         `id` is a Python builtin."""
-        name = {"webhooks": "<webhook_id>", "batches": "<batch_id>"}.get(self.subject, "<image_id>")
+        name = {"webhooks": "<webhook_id>", "batches": "<batch_id>", "imports": "<batch_id>"}.get(
+            self.subject, "<image_id>"
+        )
         return self.path.replace("{id}", name).replace("{", "<").replace("}", ">")
 
     @property

@@ -61,23 +61,30 @@ class ReadBatch:
 
 
 def create_batch(
-    ports: ManageBatchesPorts, tenant_id: str, wanted: WantedBatch, *, idempotency_key: str | None
+    ports: ManageBatchesPorts,
+    tenant_id: str,
+    wanted: WantedBatch,
+    *,
+    idempotency_key: str | None,
+    of_import: str = "",
 ) -> tuple[Batch, bool]:
-    """Makes the batch; returns it, and whether an earlier request with the same key had made it. Raises Rejected
-    (`unknown_notify`, `part_not_deployed`, `invalid_idempotency_key`, `idempotency_key_reused`) and Retryable."""
+    """Makes the batch; returns it, and whether an earlier request with the same key had made it. `of_import` is what
+    else the request asked for if it is one for an import. Raises Rejected (`unknown_notify`, `part_not_deployed`,
+    `invalid_idempotency_key`, `idempotency_key_reused`) and Retryable."""
     check_idempotency_key(idempotency_key)
     if wanted.notify is not None and not ports.has_recipient(tenant_id, wanted.notify):  # guard: bulk-notify-own-tenant
         raise unknown_notify()
     batch = open_batch(
         batch_id_from_bits(ports.randomness(16))
         if idempotency_key is None
-        else batch_id_for_key(tenant_id, idempotency_key),
+        else batch_id_for_key(tenant_id, idempotency_key, is_import=bool(of_import)),
         tenant_id=tenant_id,
         now=ports.clock(),
         name=wanted.name,
         parallelism=wanted.parallelism,
         on_failure=wanted.on_failure,
         notify=wanted.notify,
+        of_import=of_import,
     )
     kept = ports.batches.create(batch)
     if kept.fingerprint != batch.fingerprint:  # guard: bulk-key-reuse-refused

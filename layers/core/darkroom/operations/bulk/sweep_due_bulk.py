@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.kernel.errors import Retryable
+from darkroom.operations.bulk.run_import import RunImportPorts, run_import
 from darkroom.operations.bulk.settle_batch import SettleBatchPorts, settle_batch
 from darkroom.ports.bulk import DueRow
 from darkroom.ports.kernel import UnreadableRow
@@ -17,6 +18,13 @@ LIMIT = 1000
 
 POSTPONED_SECONDS = 600
 """How long a row is postponed that is unreadable or of an unknown kind, or which trips a bug."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepDueBulkPorts(SettleBatchPorts):
+    """What a sweep needs; without `imports`, in a stack that fetches nothing, those that there are wait."""
+
+    imports: RunImportPorts | None = None
 
 
 @dataclass(kw_only=True)
@@ -30,7 +38,7 @@ class BulkSweep:
     complete: bool = True
 
 
-def sweep_due_bulk(ports: SettleBatchPorts, *, out_of_time: Callable[[], bool]) -> BulkSweep:
+def sweep_due_bulk(ports: SweepDueBulkPorts, *, out_of_time: Callable[[], bool]) -> BulkSweep:
     """Looks at what is due in turns, until done or `out_of_time`. What a table cannot serve now stays due; a row that
     is unreadable or trips a bug is looked at again later, and does not stop the others."""
     sweep = BulkSweep()
@@ -61,7 +69,7 @@ def sweep_due_bulk(ports: SettleBatchPorts, *, out_of_time: Callable[[], bool]) 
 
 
 def _look(
-    ports: SettleBatchPorts,
+    ports: SweepDueBulkPorts,
     due: DueRow,
     out_of_time: Callable[[], bool],
     unreadable: Callable[[UnreadableRow], object],
@@ -69,4 +77,6 @@ def _look(
     """Looks at the row by its kind; one that only a newer version knows is left to that."""
     if due.part == "batch":
         return settle_batch(ports, due.place, out_of_time=out_of_time, unreadable=unreadable)
+    if due.part == "import" and ports.imports is not None:
+        return run_import(ports.imports, due.place, out_of_time=out_of_time)
     return "unknown"

@@ -33,9 +33,9 @@ from darkroom.ports.tenants import UploadTokenUses
 
 @dataclass(frozen=True, kw_only=True)
 class ImageRequest:
-    """Who asks for an image, by which request and key. The tenant's tier decides the lane, and its quota how much it
-    may store; `visibility` and `viewer_seconds` are those of its images unless an order says otherwise. `upload_token`
-    is the token of a browser that asks, None for who has a credential of the tenant's."""
+    """Who asks for an image, by which request and key. The tenant's tier decides the lane unless `lane` names one, and
+    its quota how much it may store; `visibility` and `viewer_seconds` are those of its images unless an order says
+    otherwise. `upload_token` is the token of a browser that asks, None for who has a credential of the tenant's."""
 
     tenant_id: str
     correlation_id: str
@@ -45,6 +45,16 @@ class ImageRequest:
     viewer_seconds: int | None = None
     idempotency_key: str | None = None
     upload_token: UploadToken | None = None
+    lane: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accepted:
+    """The image that a request became, or that an earlier one with the same key, or of the same bytes if it reuses
+    them, became (`replayed`)."""
+
+    image: Image
+    replayed: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +170,7 @@ def check_order(
     if order.notify is not None and not ports.has_recipient(request.tenant_id, order.notify):
         raise unknown_notify()
     ports.quotas.require_room(request.tenant_id, request.quota, size_bytes=size_bytes)  # guard: quotas-room-required
-    lane = lane_for(request.tier).name  # guard: tenants-upload-tier-lane
+    lane = request.lane or lane_for(request.tier).name  # guard: tenants-upload-tier-lane
     # guard: load-shedding-announcement
     ports.load_shedder.require_capacity(lane, request.tier, process_at=appointment.process_at)
     overlays = pin_overlays(ports.images, order.recipe, request.tenant_id)

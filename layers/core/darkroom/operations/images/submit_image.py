@@ -14,6 +14,7 @@ from darkroom.domain.images.transitions import arrive
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.kernel.sizes import excess_in_words
 from darkroom.operations.images.check_order import (
+    Accepted,
     CheckOrderPorts,
     ImageRequest,
     check_order,
@@ -33,15 +34,6 @@ class PhotoUpload(ImageRequest):
 
     body: bytes
     order: Order
-
-
-@dataclass(frozen=True, kw_only=True)
-class Accepted:
-    """The image that the upload became, or that an earlier upload with the same key, or of the same bytes if it reuses
-    them, became (`replayed`)."""
-
-    image: Image
-    replayed: bool
 
 
 @dataclass(frozen=True, kw_only=True)

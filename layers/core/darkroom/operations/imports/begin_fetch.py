@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from darkroom.domain.images.image import UNKNOWN_SOURCE, Image, Status, message_for
 from darkroom.domain.images.order import check_repeats
 from darkroom.domain.imports.fetch import UrlOrder, await_fetch
-from darkroom.operations.images.check_order import CheckOrderPorts, ImageRequest, check_order, find_earlier
+from darkroom.operations.images.check_order import Accepted, CheckOrderPorts, ImageRequest, check_order, find_earlier
 from darkroom.operations.images.enqueue import EnqueuePorts, send_or_mark_due
-from darkroom.operations.images.submit_image import Accepted
 from darkroom.ports.images import FetchQueue
 
 

@@ -10,8 +10,8 @@ from darkroom.aws.events.row_changes import changes_in
 from darkroom.aws.images.images_table import from_item
 from darkroom.operations.bulk.settle_batch import SettleBatchPorts
 from darkroom.ports.events import RowChange
-from darkroom.wiring.bulk.settings import SweepDueBulkSettings
-from darkroom.wiring.bulk.sweep_due_bulk import ports_of
+from darkroom.wiring.bulk.looks import ports_of
+from darkroom.wiring.bulk.settings import CountBatchesSettings
 
 
 def read_changes(event: Mapping[str, Any]) -> list[RowChange]:
@@ -21,4 +21,4 @@ def read_changes(event: Mapping[str, Any]) -> list[RowChange]:
 
 def wire() -> tuple[SettleBatchPorts, Callable[[Mapping[str, Any]], list[RowChange]]]:
     """The ports of `count_batches`, from the function's environment, and what reads the streams' writes."""
-    return ports_of(SweepDueBulkSettings.read()), read_changes
+    return ports_of(CountBatchesSettings.read()), read_changes

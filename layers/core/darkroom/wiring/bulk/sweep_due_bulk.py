@@ -1,28 +1,52 @@
-"""The wiring of `sweep_due_bulk`, and what every look at a batch needs."""
+"""The wiring of `sweep_due_bulk`."""
 
 from __future__ import annotations
 
-from darkroom.aws.bulk.batches_table import BatchesTable
-from darkroom.aws.images.images_table import ImagesTable
-from darkroom.aws.images.queues import LaneQueues
+from functools import partial
+
+from darkroom.aws.bulk.imports_table import ImportsTable
+from darkroom.aws.bulk.manifests_bucket import ManifestsBucket
+from darkroom.aws.images.queues import SqsFetchQueue
 from darkroom.aws.kernel import clients
+from darkroom.aws.tenants.tenants_table import TenantsTable
+from darkroom.operations.bulk.join_batch import JoinBatchPorts, join_batch
+from darkroom.operations.bulk.run_import import RunImportPorts
 from darkroom.operations.bulk.settle_batch import SettleBatchPorts
+from darkroom.operations.bulk.sweep_due_bulk import SweepDueBulkPorts
+from darkroom.wiring.bulk.looks import ports_of
 from darkroom.wiring.bulk.settings import SweepDueBulkSettings
+from darkroom.wiring.imports.for_core import check_url_by
+from darkroom.wiring.kernel.api_dependencies import load_shedder_of, quota_keeper_of, upload_token_uses_of
 from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
-from darkroom.wiring.kernel.runtime import clock
+from darkroom.wiring.kernel.pauses import known_pauses_of
+from darkroom.wiring.kernel.recipients import has_recipient_of
+from darkroom.wiring.kernel.runtime import clock, randomness
 
 
-def wire() -> SettleBatchPorts:
+def wire() -> SweepDueBulkPorts:
     """The ports of `sweep_due_bulk`, from the function's environment."""
-    return ports_of(SweepDueBulkSettings.read())
+    settings = SweepDueBulkSettings.read()
+    ports = ports_of(settings)
+    imports = _import_ports(settings, ports) if settings.fetch_queue_url else None
+    return SweepDueBulkPorts(**vars(ports), imports=imports)
 
 
-def ports_of(settings: SweepDueBulkSettings) -> SettleBatchPorts:
-    """The ports of a look at a batch."""
+def _import_ports(settings: SweepDueBulkSettings, ports: SettleBatchPorts) -> RunImportPorts:
     dynamodb, sqs = clients.dynamodb_client(), clients.sqs_client()
-    return SettleBatchPorts(
-        batches=BatchesTable(dynamodb, settings.batches_table),
-        images=ImagesTable(dynamodb, settings.images_table),
-        lanes=LaneQueues(sqs, settings.queue_urls, signer_of(message_keys_of(settings))),
-        clock=clock,
+    return RunImportPorts(
+        **vars(ports),
+        imports=ImportsTable(dynamodb, settings.batches_table),
+        manifests=ManifestsBucket(clients.s3_client(), settings.uploads_bucket),
+        tenants=TenantsTable(dynamodb, settings.tenants_table),
+        pauses=known_pauses_of(settings, dynamodb),
+        has_recipient=has_recipient_of(settings.endpoints_table, dynamodb),
+        join_batch=partial(join_batch, JoinBatchPorts(batches=ports.batches, clock=clock)),
+        fetch_queue=SqsFetchQueue(sqs, settings.fetch_queue_url, signer_of(message_keys_of(settings))),
+        load_shedder=load_shedder_of(settings, dynamodb, sqs),
+        quotas=quota_keeper_of(settings, dynamodb),
+        upload_token_uses=upload_token_uses_of(settings, dynamodb),
+        check_url=check_url_by(settings),
+        randomness=randomness,
+        max_bytes=settings.max_file_bytes,
+        delivers=bool(settings.edge_url),
     )
