@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -14,11 +15,12 @@ from unittest.mock import patch
 import pytest
 
 from darkroom.domain.bulk.batches import Batch, BatchState, Counts, OnFailure, close
+from darkroom.domain.bulk.imports import Import, ImportState
 from darkroom.domain.bulk.members import Member, MemberState, of_row
 from darkroom.domain.images.image import Image, message_for
 from darkroom.domain.images.transitions import TURN_SECONDS
 from darkroom.domain.kernel.errors import Rejected, Retryable, UnknownImage
-from darkroom.operations.bulk import settle_batch
+from darkroom.operations.bulk import run_import, settle_batch
 from darkroom.operations.images.add_variants import NotDone
 from darkroom.ports.kernel import Fenced
 from tests.support.fakes.batch_rows import FakeBatches
@@ -30,6 +32,12 @@ BODY = jpeg()
 MODES: tuple[Mode, ...] = tuple(
     mode for mode in get_args(Mode.__value__) if mode not in ("applied late", "read damaged")
 )
+
+URL = "https://photos.example/{}.jpg"
+MANIFEST = (
+    f"url,key\n{URL.format(1)},a\ns3://bucket/key,b\n{URL.format(3)},c\n{URL.format(4)},\n{URL.format(5)},a\n".encode()
+)
+"""Of its rows the second names a bucket, and the last uses the first one's key for something else."""
 
 MINUTES = 9 * 24 * 60
 """How long everything may take once nothing fails any more: a batch that nobody could close closes after a week."""
@@ -65,6 +73,10 @@ class Play:
             faults.around("batches", self.batches),
         )
         self.world.lanes = faults.around("lanes", self.lanes)
+        self.imports, self.fetches = self.world.imports, self.world.fetch_queue
+        self.world.imports = faults.around("imports", self.imports)
+        self.world.manifests = faults.around("manifests", self.world.manifests)
+        self.world.fetch_queue = faults.around("fetch_queue", self.fetches)
         self.unheard: list[Image | Batch] = []
         self.heard: list[Image | Batch] = []
         self.batch: Batch | None = None
@@ -93,6 +105,25 @@ class Play:
             self.batch = self.world.open(key="batch", **wanted)
 
         self.insist(work)
+
+    def begin_import(self, **wanted: Any) -> None:
+        def work() -> None:
+            row = self.world.begin_import(MANIFEST, key=f"import {len(self.imports.rows)}", **wanted)
+            self.batch = self.batches.rows[row.batch_id]
+
+        self.insist(work)
+
+    def fetch(self) -> None:
+        """Workers fetch what is to be fetched."""
+        asked, self.fetches.asked = self.fetches.asked, []
+        for message in asked:
+            self.images_only(lambda message=message: self.world.fetch(message))  # type: ignore[misc]
+
+    def look_at_imports(self) -> None:
+        self.world.advance(60)
+        self.sweep()
+        self.fetch()
+        self.hear()
 
     def post(self, number: int) -> None:
         assert self.batch is not None
@@ -147,8 +178,9 @@ class Play:
     def images_only(self, work: Callable[[], Any]) -> None:
         """What workers do is struck elsewhere."""
         self.world.images, struck = self.images, self.world.images
+        self.world.fetch_queue, struck_queue = self.fetches, self.world.fetch_queue
         work()
-        self.world.images = struck
+        self.world.images, self.world.fetch_queue = struck, struck_queue
 
     def sweep(self) -> None:
         self.process(self.world.sweep_bulk)
@@ -157,14 +189,17 @@ class Play:
         """Time passes without faults, until the batch has ended."""
         self.faults.plan = lambda call: None
         for _ in range(MINUTES):
+            self.fetch()
             self.hear()
             self.work()
             self.sweep()
             self.images_only(self.world.sweep)
-            row = self.batches.get(self.batch.batch_id)  # type: ignore[union-attr]
-            if row.state.has_ended and not self.unheard and not self.images.written and not self.lanes.sent:
+            row, imports = self.batches.get(self.batch.batch_id), self.imports.rows.values()  # type: ignore[union-attr]
+            has_ended = row.state.has_ended and all(each.state.has_ended for each in imports)
+            if has_ended and not self.unheard and not self.images.written and not self.lanes.sent:
                 break
-            due = [each.due_at for each in (row, *self.images.rows.values()) if each.due_at is not None]
+            rows = (row, *self.images.rows.values(), *imports)
+            due = [each.due_at for each in rows if each.due_at is not None]
             self.world.now = max(self.world.now + 60_000, min(due, default=0))
         self.check_at_rest()
 
@@ -193,6 +228,23 @@ class Play:
         assert replace(self.batches.sums(batch.batch_id).counts) == Counts(**truth)
         assert MemberState.JOINED not in listed
         self.batch = batch
+        for row in self.imports.rows.values():
+            self.check_import(row)
+
+    def check_import(self, row: Import) -> None:
+        """Each row of an import that is completed became one image or is in the report, once."""
+        parts = (self.batches.manifests.report(row.batch_id, part.name) for part in row.report)
+        reported = [json.loads(line)["row"] for part in parts for line in part.splitlines()]
+        assert len(reported) == len(set(reported)) == row.rejected, "each rejected row is reported once"
+        made = [image for image in self.images.rows.values() if image.batch == row.batch_id]
+        assert len(made) >= row.created, "what it says to have made is there"
+        keys = [image.correlation_id for image in made]
+        assert len(keys) == len(set(keys)), "no row has two images"
+        assert self.batches.manifests.find(row.batch_id) is None or self.faults.struck, "its manifest is gone"
+        if row.state is ImportState.COMPLETED:
+            assert (row.rows, row.created + row.existing + row.rejected) == (5, 5), "no row is lost"
+            assert len(made) == row.created
+            assert reported == [2, 5]
 
 
 def plain(play: Play) -> None:
@@ -320,6 +372,34 @@ def variants_stopped(play: Play) -> None:
     play.sweep()
 
 
+def imported(play: Play) -> None:
+    """A look rests after each row."""
+    with patch.multiple(run_import, SHARE_SECONDS=0, _ROWS_BETWEEN=1):
+        play.begin_import(parallelism=2)
+        for _ in range(2):
+            play.look_at_imports()
+        play.work()
+        play.hear()
+
+
+def imported_again(play: Play) -> None:
+    """A request has made one of the images, and another import asks for all of them."""
+    play.insist(lambda: play.world.ask(URL.format(3), idempotency_key="c"))
+    play.begin_import()
+    play.look_at_imports()
+    play.begin_import()
+    play.look_at_imports()
+    assert play.batch is not None
+
+
+def import_cancelled(play: Play) -> None:
+    with patch.multiple(run_import, FETCH_BACKLOG=2):
+        play.begin_import()
+        play.look_at_imports()
+    play.cancel()
+    play.look_at_imports()
+
+
 HISTORIES: dict[str, tuple[Callable[[Play], None], frozenset[BatchState]]] = {
     "plain": (plain, frozenset({BatchState.COMPLETED})),
     "empty": (empty, frozenset({BatchState.COMPLETED})),
@@ -332,6 +412,9 @@ HISTORIES: dict[str, tuple[Callable[[Play], None], frozenset[BatchState]]] = {
     "unheard": (unheard, frozenset({BatchState.COMPLETED})),
     "variants": (variants, frozenset({BatchState.COMPLETED})),
     "variants stopped": (variants_stopped, frozenset({BatchState.FAILED, BatchState.COMPLETED})),
+    "imported": (imported, frozenset({BatchState.COMPLETED})),
+    "imported again": (imported_again, frozenset({BatchState.COMPLETED})),
+    "import cancelled": (import_cancelled, frozenset({BatchState.CANCELLED, BatchState.COMPLETED})),
 }
 
 
@@ -363,6 +446,31 @@ def test_every_batch_ends_once_with_true_counts_whatever_strikes_any_one_call(hi
         except AssertionError as broken:
             raise AssertionError(f"{history}: {mode} at {number} ({calm.calls[number]}): {broken}") from broken
         assert sum(faults.struck.values()) == 1
+
+
+@pytest.mark.promise("batch-faults")
+def test_two_looks_at_one_import_make_each_image_once_and_report_each_row_once() -> None:
+    def begun() -> Play:
+        played = Play(Faults())
+        played.begin_import()
+        played.world.advance(60)
+        return played
+
+    calm = begun()
+    before = calm.faults.number
+    with patch.multiple(run_import, SHARE_SECONDS=0, _ROWS_BETWEEN=1):
+        calm.sweep()
+        for number in range(before, calm.faults.number):
+            played = begun()
+
+            def just_before(call: Call, played: Play = played, number: int = number) -> None:
+                if call.number == number:
+                    played.faults.plan = lambda call: None
+                    played.world.sweep_bulk()
+
+            played.faults.plan = just_before
+            played.sweep()
+            played.settle()
 
 
 # ── Two at once: one does all that it does just before a call of the other ───────────────────────────────────────────

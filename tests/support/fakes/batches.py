@@ -135,7 +135,7 @@ class BatchesWorld(World):
             idempotency_key=key,
         )
         assert begun.form is not None
-        self.manifests.upload(begun.form, manifest)
+        self.batches.manifests.upload(begun.form, manifest)
         return begun.row
 
     @property
