@@ -1,4 +1,4 @@
-"""Every five minutes: looks at all bulk work that is due."""
+"""Every minute: looks at all bulk work that is due."""
 
 from __future__ import annotations
 

@@ -52,8 +52,8 @@ SWEEP_GIGABYTE_MILLISECONDS = 250 * 1.0
 ENDPOINT_SWEEP_GIGABYTE_MILLISECONDS = 150 * 0.5
 """The same of a sweep of endpoints: eight calls after another's four at once."""
 
-BATCH_SWEEP_MINUTES, BATCH_SWEEP_GIGABYTE_MILLISECONDS, BATCH_SWEEP_LOG_KILOBYTES = 5, 50 * 0.5, 0.5
-"""A sweep of batches every five minutes: one query of what is due."""
+BULK_SWEEP_GIGABYTE_MILLISECONDS, BULK_SWEEP_LOG_KILOBYTES = 50 * 0.5, 0.5
+"""A sweep of bulk work with nothing to do: one query of what is due."""
 
 SWEEP_LOG_KILOBYTES, ENDPOINT_SWEEP_LOG_KILOBYTES = 0.9, 0.7
 """Of a sweep, as measured on the local stack, with InvocationLogs=sampled."""
@@ -91,20 +91,20 @@ def items(**parameters: str) -> list[BillItem]:
     secrets = len(of("AWS::SecretsManager::Secret"))
     with_webhooks = "SweepDueEndpointsFunction" in stack
     queues, queries = dead_letter_queues(stack), SWEEP_QUERIES + with_webhooks * endpoint.DUE_SHARDS
-    of_batches = ("SweepDueBulkFunction" in stack) / BATCH_SWEEP_MINUTES
+    with_bulk = "SweepDueBulkFunction" in stack
     sweep = {
-        "Lambda requests": 1 + with_webhooks + of_batches,
+        "Lambda requests": 1 + with_webhooks + with_bulk,
         "Lambda GB-milliseconds": SWEEP_GIGABYTE_MILLISECONDS
         + with_webhooks * ENDPOINT_SWEEP_GIGABYTE_MILLISECONDS
-        + of_batches * BATCH_SWEEP_GIGABYTE_MILLISECONDS,
+        + with_bulk * BULK_SWEEP_GIGABYTE_MILLISECONDS,
     }
     looks = {"SQS requests": queues + 1, "SNS requests": with_webhooks}
     runs, others = "the sweeper, one a minute", " and the fetch queue"
     if with_webhooks:
         runs, others = "both sweepers, one a minute of each", ", the fetch queue and the followers of events"
-    if of_batches:
-        runs += ", and a fifth as often of that of batches"
-    logs = SWEEP_LOG_KILOBYTES + with_webhooks * ENDPOINT_SWEEP_LOG_KILOBYTES + of_batches * BATCH_SWEEP_LOG_KILOBYTES
+    if with_bulk:
+        runs += ", and that of bulk work"
+    logs = SWEEP_LOG_KILOBYTES + with_webhooks * ENDPOINT_SWEEP_LOG_KILOBYTES + with_bulk * BULK_SWEEP_LOG_KILOBYTES
     lines = [
         BillItem(name=f"{len(alarms)} alarms, on {watched} metrics", dollars=ALARM * watched),
         BillItem(name=f"{composites} composite alarm, which pages", dollars=COMPOSITE_ALARM * composites),
@@ -120,7 +120,7 @@ def items(**parameters: str) -> list[BillItem]:
             dollars=MINUTES
             * cost(
                 {
-                    "DynamoDB read units": (queries + of_batches) * _QUERY_UNITS
+                    "DynamoDB read units": (queries + with_bulk) * _QUERY_UNITS
                     + _PAUSES_UNITS * (parameters.get("Bulk", "true") == "true")
                 }
             ),

@@ -51,7 +51,7 @@ _REQUESTS_AN_IMAGE = 8
 """About how many calls the accepting and the developing of one make."""
 
 _AT_REST_LOOKS, _STEP_SECONDS = 4, 300
-"""After so many looks that saw nothing change, the clock is moved by that much: a period of the sweep of batches."""
+"""After so many looks that saw nothing change, the clock is moved by that much: to the next look at batches."""
 
 _ENDED = (EventType.BATCH_COMPLETED, EventType.BATCH_FAILED, EventType.BATCH_CANCELLED)
 _LOOK_SECONDS = 5.0

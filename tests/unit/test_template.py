@@ -1272,7 +1272,7 @@ def test_rows_that_say_when_to_be_forgotten_are() -> None:
     [
         ("SweepDueImagesFunction", "1 minute"),
         ("SweepDueEndpointsFunction", "1 minute"),
-        ("SweepDueBulkFunction", "5 minutes"),
+        ("SweepDueBulkFunction", "1 minute"),
     ],
 )
 def test_sweeps_do_not_overlap(sweeper: str, period: str) -> None:
