@@ -12,7 +12,7 @@ from repository.report import REPORTS, ROOT
 ON_A_STACK = ("calls", "costs", "cold", "api", "page", "delivery", "local", "reads")
 """In this order: the first finds a stack without images, and the last leaves nothing to do when it stops."""
 
-IN_A_PROCESS = ("attention", "delay", "memory", "scale", "sweeper", "webhooks")
+IN_A_PROCESS = ("attention", "delay", "imports", "memory", "scale", "sweeper", "webhooks")
 WITH_RIVALS = ("best", "engine")
 """They need an environment of their own, with packages of two registries."""
 

@@ -44,6 +44,7 @@ def figures(row: Import) -> tuple[int, ...]:
     return row.rows, row.valid, row.rejected, row.created, row.existing
 
 
+@pytest.mark.guards("bulk-import-leaves-live-lanes")
 def test_each_row_of_a_manifest_becomes_an_image_of_the_imports_batch() -> None:
     world = BatchesWorld()
     row = world.begin_import(MANIFEST, name="catalogue")
@@ -51,8 +52,8 @@ def test_each_row_of_a_manifest_becomes_an_image_of_the_imports_batch() -> None:
     ended = world.imported(row)
     assert (ended.state, figures(ended), ended.progress) == (ImportState.COMPLETED, (3, 3, 0, 3, 0), 1.0)
     images = list(world.images.rows.values())
-    assert {(image.url, image.batch, image.tags, image.status) for image in images} == {
-        (url, row.batch_id, ("a", "b"), Status.FETCHING) for url in URLS
+    assert {(image.url, image.batch, image.tags, image.lane, image.status) for image in images} == {
+        (url, row.batch_id, ("a", "b"), "bulk", Status.FETCHING) for url in URLS
     }
     assert len(world.fetch_queue.asked) == 3
     batch = world.batches.get(row.batch_id)

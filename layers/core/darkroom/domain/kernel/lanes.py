@@ -86,7 +86,7 @@ _ROWS = [
         concurrency=10,
         batch_size=2,
     ),
-    # Work of operators in bulk, which takes what live traffic leaves.
+    # Work in bulk, of operators and of imports, which takes what live traffic leaves.
     Lane(name="bulk", tiers=frozenset(), sla_seconds=3600, effort="balanced", concurrency=4, batch_size=2),
 ]
 """A new lane needs another row; then write the rest of it: docs/changing.md#a-lane."""

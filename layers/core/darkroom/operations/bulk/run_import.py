@@ -37,7 +37,7 @@ from darkroom.domain.bulk.manifests import (
 )
 from darkroom.domain.imports.fetch import UrlOrder
 from darkroom.domain.kernel.errors import Rejected, Retryable, TurnedAway
-from darkroom.domain.kernel.lanes import FETCH_WORKERS, LANES, lane_for
+from darkroom.domain.kernel.lanes import FETCH_WORKERS, LANES
 from darkroom.domain.kernel.stored import QuotaExceeded
 from darkroom.domain.kernel.tenants import TenantState
 from darkroom.operations.bulk.settle_batch import SHARE_SECONDS, change_batch
@@ -286,7 +286,7 @@ def _asks_for(ports: RunImportPorts, look: _Look) -> Callable[[WrittenRow, Manif
     if tenant is not None and tenant.state is TenantState.SUSPENDED:  # guard: bulk-import-suspended-waits
         raise _Wait(WaitsFor.SUSPENSION)
     caller = row.caller if tenant is None else row.caller_as(tenant)
-    lane = LANES.get("bulk", lane_for(caller.tier)).name
+    lane = LANES["bulk"].name  # guard: bulk-import-leaves-live-lanes
     if ports.pauses().of(lane, row.tenant_id) is not None:  # guard: bulk-import-paused-waits
         raise _Wait(WaitsFor.PAUSE)
     depth = ports.fetch_queue.depth()

@@ -1,0 +1,1 @@
+"""What an import from a manifest costs."""
