@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from darkroom.domain.images.image import DUE_PARTITIONS, DUE_SHARDS
+from darkroom.domain.images.image import DUE_PARTITIONS, waiting_shards_of
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.webhooks import endpoint
 from darkroom_cli.capacity.bill import Kept, bill
@@ -43,7 +43,7 @@ POLLERS, POLL_SECONDS = 5, 20
 """Lambda keeps five pollers at an empty queue, and each poll lasts 20 seconds
 (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html)."""
 
-SWEEP_QUERIES = sum(map(len, DUE_PARTITIONS.values())) + DUE_SHARDS * len(LANES) + len(LANES)
+SWEEP_QUERIES = sum(map(len, DUE_PARTITIONS.values())) + sum(len(waiting_shards_of(lane)) + 1 for lane in LANES)
 """The due index, the waiting index of each lane, and each lane's outcomes."""
 
 SWEEP_GIGABYTE_MILLISECONDS = 250 * 1.0

@@ -31,7 +31,6 @@ from darkroom.aws.schedules.holds import HoldsBucket
 from darkroom.aws.uploads.uploads import UploadsBucket
 from darkroom.aws.usage.usage_table import UsageTable
 from darkroom.domain.images.image import (
-    DUE_SHARD_NAMES,
     LIST_SHARDS,
     Attempt,
     DeadLetterState,
@@ -41,6 +40,7 @@ from darkroom.domain.images.image import (
     Variant,
     due_shard_of,
     message_for,
+    waiting_shards_of,
 )
 from darkroom.domain.images.listing import Cursor
 from darkroom.domain.images.transitions import complete, delete
@@ -239,7 +239,7 @@ def test_a_finished_image_leaves_the_due_index(kind: str, aws: Aws) -> None:
 
 def oldest_waiting(images: Images, lane: str) -> int | None:
     """Of all shards of the lane."""
-    instants = (images.oldest_waiting(lane, shard) for shard in DUE_SHARD_NAMES)
+    instants = (images.oldest_waiting(lane, shard) for shard in waiting_shards_of(lane))
     return min((since for since in instants if since is not None), default=None)
 
 
@@ -252,6 +252,10 @@ def test_the_oldest_unfinished_image_of_a_lane_is_told(kind: str, aws: Aws) -> N
     assert (oldest_waiting(images, "slow"), oldest_waiting(images, "fast")) == (NOW - 11, NOW - 99)
     images.change(rows[11], delete(rows[11], now=NOW))
     assert oldest_waiting(images, "slow") == NOW - 10
+    assert len(waiting_shards_of("bulk")) < len(waiting_shards_of("slow"))
+    for number in range(12):  # whatever shard the sweeper would find it in
+        images.create(pending(image_id=f"{number + 100:026d}", waiting_since=NOW - 200 - number, lane="bulk"))
+        assert oldest_waiting(images, "bulk") == NOW - 200 - number
 
 
 @BOTH

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import batched
 
-from darkroom.domain.images.image import DUE_SHARD_NAMES, Image
+from darkroom.domain.images.image import Image, waiting_shards_of
 from darkroom.domain.kernel.lanes import Lane
 from darkroom.ports.images import Images
 from darkroom.ports.kernel import Clock
@@ -33,7 +33,7 @@ def list_late_images(ports: ListLateImagesPorts) -> Iterator[Image]:
     shards = [
         ports.images.waiting(lane, shard, since=0, until=until, page_size=_PAGE)
         for lane, until in late_since.items()
-        for shard in DUE_SHARD_NAMES
+        for shard in waiting_shards_of(lane)
     ]
     for entries in batched(heapq.merge(*shards), _PAGE, strict=False):
         rows = ports.images.get_all([entry.image_id for entry in entries])

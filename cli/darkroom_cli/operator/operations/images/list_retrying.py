@@ -9,7 +9,7 @@ from itertools import batched, islice
 from typing import Any
 
 from darkroom.domain.dead_letters.dead_letter import explanation_of
-from darkroom.domain.images.image import DUE_SHARD_NAMES, Cause, Image, Status, lease_lapsed
+from darkroom.domain.images.image import Cause, Image, Status, lease_lapsed, waiting_shards_of
 from darkroom.domain.kernel.errors import WORKER_LOST
 from darkroom.domain.kernel.fingerprint import StackFrame, fingerprint, guilty_frame
 from darkroom.domain.kernel.instants import Milliseconds
@@ -110,7 +110,7 @@ def list_retrying(
     shards = [
         ports.images.waiting(lane, shard, since=0, until=now + 1, page_size=_PAGE)
         for lane in lanes
-        for shard in DUE_SHARD_NAMES
+        for shard in waiting_shards_of(lane)
     ]
     waiting = list(islice(heapq.merge(*shards), limit + 1))
     images: list[Image] = []

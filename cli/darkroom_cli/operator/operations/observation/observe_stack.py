@@ -14,7 +14,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from darkroom.domain.images.image import DUE_PARTITIONS, DUE_SHARD_NAMES, DutyKind, Image
+from darkroom.domain.images.image import DUE_PARTITIONS, DutyKind, Image, waiting_shards_of
 from darkroom.domain.images.load_shedding import drain_per_second
 from darkroom.domain.images.service_level import FAST_MINUTES, SLOW_MINUTES, burn, failing_percent, needed_since
 from darkroom.domain.kernel.fingerprint import StackFrame, guilty_frame
@@ -284,7 +284,7 @@ def _shards(
         entries = ports.images.waiting(lane, shard, since=since, until=until, page_size=ENTRIES_PER_SHARD)
         return list(islice(entries, ENTRIES_PER_SHARD))  # guard: top-shard-entries-bound
 
-    places = [(lane, shard) for lane in ports.service for shard in DUE_SHARD_NAMES]
+    places = [(lane, shard) for lane in ports.service for shard in waiting_shards_of(lane)]
     read = ports.at_once([partial(first, *place) for place in places])
     entries_by_lane: dict[str, list[Sequence[Waiting]]] = {lane: [] for lane in ports.service}
     for (lane, _), entries in zip(places, read, strict=True):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import batched, islice
 
-from darkroom.domain.images.image import DUE_SHARD_NAMES, Image, Status
+from darkroom.domain.images.image import DUE_SHARD_NAMES, Image, Status, waiting_shards_of
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.ports.images import Images, Waiting
 from darkroom.ports.kernel import Clock, UnreadableRow
@@ -169,7 +169,7 @@ def keys_in_order(
         )
         return ((key, lane) for key in keys if selection.names(key.image_id))
 
-    return heapq.merge(*(of_partition(lane, shard) for lane in selection.lanes for shard in DUE_SHARD_NAMES))
+    return heapq.merge(*(of_partition(lane, shard) for lane in selection.lanes for shard in waiting_shards_of(lane)))
 
 
 def ids_in_order(ports: ListScheduledPorts, selection: ScheduledSelection) -> Iterator[str]:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.message import Message
 from darkroom.domain.kernel.visibility import Visibility
 
@@ -347,7 +348,10 @@ class Image:
     @property
     def waiting_shard(self) -> str | None:
         """The partition of the waiting index that lists this image, or None if nobody waits for it."""
-        return None if self.waiting_since is None else waiting_shard_of(self.lane, due_shard_of(self.image_id))
+        if self.waiting_since is None:
+            return None
+        shards = waiting_shards_of(self.lane)
+        return waiting_shard_of(self.lane, shards[int(due_shard_of(self.image_id)) % len(shards)])
 
     @property
     def due_shard(self) -> str | None:
@@ -434,6 +438,12 @@ def list_shards_of(tenant_id: str) -> tuple[str, ...]:
 def reference_key_of(tenant_id: str, reference: str) -> str:
     """The partition that lists a tenant's images with a reference. No tenant's id has a `#`."""
     return f"{tenant_id}#{reference}"
+
+
+def waiting_shards_of(lane: str) -> tuple[str, ...]:
+    """The shards of a lane in the waiting index. One that no upload chooses gets its images at the pace of its workers,
+    so that two are enough; and every sweep asks each."""
+    return DUE_SHARD_NAMES if LANES[lane].tiers else DUE_SHARD_NAMES[:2]
 
 
 def waiting_shard_of(lane: str, shard: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from darkroom.domain.images.image import DUE_SHARD_NAMES
+from darkroom.domain.images.image import waiting_shards_of
 from darkroom.domain.images.service_level import (
     FAST_MINUTES,
     SLOW_MINUTES,
@@ -84,7 +84,7 @@ def measure_lanes(ports: MeasureLanesPorts) -> Measures:
         *(
             ("the oldest image", lane, partial(oldest_seconds, lane, shard))
             for lane in ports.service
-            for shard in DUE_SHARD_NAMES
+            for shard in waiting_shards_of(lane)
         ),
         *(
             ("the outcomes", lane, partial(ports.outcome_counts.since, lane, needed_since(now)))
