@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from darkroom_cli.audit import commands as audit
+from darkroom_cli.backfill import commands as backfill
 from darkroom_cli.batches import commands as batches
 from darkroom_cli.capacity import commands as capacity
 from darkroom_cli.delay import commands as delays
@@ -145,6 +146,7 @@ app.command("rm", epilog=images.RM_EPILOG)(images.rm)
 app.command("logs", epilog=logs.EPILOG)(logs.command)
 app.command("trace", epilog=trace.EPILOG)(trace.command)
 app.add_typer(delays.app, name="delay")
+app.add_typer(backfill.app, name="backfill")
 app.add_typer(pauses.pausing, name="pause")
 app.add_typer(pauses.resuming, name="resume")
 app.add_typer(dead_letters.app, name="dlq")

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from darkroom.domain.bulk.backfills import BackfillState, Selection, start
 from darkroom.domain.images.image import Status
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
 from darkroom.domain.pauses.pauses import Pause
 from darkroom.domain.webhooks.endpoint import DisabledBy, disable, pause
 from darkroom_cli.operator.domain.periods import Period
+from darkroom_cli.operator.operations.backfills import decide_backfill as backfilling
 from darkroom_cli.operator.operations.dead_letters import drop_dead_letters as dropping
 from darkroom_cli.operator.operations.dead_letters import replay_dead_letters as replaying
 from darkroom_cli.operator.operations.dead_letters.list_dead_letters import EVERYTHING
@@ -43,6 +45,7 @@ from darkroom_cli.operator.operations.webhooks import pause_webhook as webhook_p
 from darkroom_cli.operator.ports import StoredVersion
 from repository.report import ROOT
 from tests.support.fakes.audit import FakeAudit, trail_of
+from tests.support.fakes.batch_rows import FakeBackfills
 from tests.support.fakes.dead_letters import FakeRedrives
 from tests.support.fakes.events import FakeTopic, FakeUsage
 from tests.support.fakes.load_shedding import FakeTokenBuckets
@@ -65,6 +68,7 @@ class Operated(Observed):
     topic: Any = field(default_factory=FakeTopic)
     usage: Any = field(default_factory=FakeUsage)
     token_buckets: Any = field(default_factory=FakeTokenBuckets)
+    backfills: Any = field(default_factory=FakeBackfills)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -74,6 +78,9 @@ class Operated(Observed):
         webhook = self.endpoint(0)
         self.webhook = self.endpoints.change(webhook, disable(webhook, DisabledBy.GONE, now=self.now))
         self.paused = self.endpoints.change(row := self.endpoint(1), pause(row, now=self.now))
+        self.backfill = self.backfills.create(
+            start("bf_1", Selection(preset="standard", version=2), rate=None, now=self.now)
+        )
         self.failed = self.give_up(1)
         self.done = self.put(2, status=Status.DONE)
         self.waiting = self.put(3, status=Status.SCHEDULED, process_at=self.now + DAY)
@@ -90,6 +97,7 @@ class Operated(Observed):
         return deepcopy(
             (
                 self.images.rows,
+                self.backfills.rows,
                 self.dead_letters.messages,
                 self.lanes.sent,
                 self.tenants.tenants,
@@ -224,6 +232,16 @@ def _pause_webhook(world: Operated, is_paused: bool) -> object:
     return webhook_pausing.pause_webhook(ports, row, is_paused=is_paused)
 
 
+def _start_backfill(world: Operated) -> object:
+    ports = world.ports(backfilling.DecideBackfillPorts)
+    return backfilling.start_backfill(ports, Selection(preset="standard", version=2), rate=None)
+
+
+def _pause_backfill(world: Operated) -> object:
+    ports = world.ports(backfilling.DecideBackfillPorts)
+    return backfilling.decide_backfill(ports, world.backfill.backfill_id, BackfillState.PAUSED)
+
+
 OPERATIONS: dict[str, tuple[str, Callable[[Operated], object]]] = {
     "add_tenant": (
         "add_tenant",
@@ -261,6 +279,8 @@ OPERATIONS: dict[str, tuple[str, Callable[[Operated], object]]] = {
     "recount_stored": ("recount", _recount),
     "pause_work": ("pause", _pause),
     "resume_work": ("resume", _resume),
+    "decide_backfill new": ("start_backfill", _start_backfill),
+    "decide_backfill": ("decide_backfill", _pause_backfill),
     "pause_webhook": ("pause_webhook", lambda world: _pause_webhook(world, is_paused=True)),
     "pause_webhook again": ("resume_webhook", lambda world: _pause_webhook(world, is_paused=False)),
     "enable_webhook": ("enable_webhook", lambda world: _mend(world, None)),
@@ -288,6 +308,7 @@ def test_it_is_in_the_audit_log_once_with_its_end(name: str) -> None:
     assert len({line.entry.action_id for line in world.log.lines}) == 1
 
 
+@pytest.mark.guards("audit-backfill-announced", case="decide_backfill")
 @pytest.mark.guards("audit-cancel-announced", case="cancel_scheduled")
 @pytest.mark.guards("audit-drop-announced", case="drop_dead_letters")
 @pytest.mark.guards("audit-erase-tenant-announced", case="erase_tenant")

@@ -35,8 +35,12 @@ def world() -> WebhooksWorld:
         ("image.done", "image.failed", False),
         ("image.*", "images.done", False),
         ("image.do", "image.done", False),
+        ("image.*", "image.redeveloped", False),
+        ("*", "image.redeveloped", False),
+        ("image.redeveloped", "image.redeveloped", True),
     ],
 )
+@pytest.mark.guards("webhook-backfill-by-name-only")
 def test_a_pattern_is_everything_a_type_or_the_beginning_of_types(pattern: str, kind: str, is_match: bool) -> None:
     assert matches((pattern,), kind) is is_match
 

@@ -83,6 +83,8 @@ ADAPTERS = {
     "batches": ("batches_table", "BatchesTable"),
     "imports": ("imports_table", "ImportsTable"),
     "manifests": ("manifests_bucket", "ManifestsBucket"),
+    "backfills": ("backfills_table", "BackfillsTable"),
+    "scan": ("backfills_table", "ImagesScan"),
 }
 """The adapter of each port, which has one name from the handlers to the operations."""
 
@@ -139,6 +141,8 @@ RESOURCES = {
     "batches": {"${BatchesTable.Arn}"},
     "imports": {"${BatchesTable.Arn}"},
     "manifests": {"${UploadsBucket.Arn}/imports/*"},
+    "backfills": {"${BatchesTable.Arn}"},
+    "scan": {"${ImagesTable.Arn}"},
 }
 
 RESOURCES_OF_THE_CORE = {

@@ -19,6 +19,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError, NoCredentialsError, NoRegionError
 
+from darkroom.aws.bulk.backfills_table import BackfillsTable
 from darkroom.aws.bulk.batches_table import BatchesTable
 from darkroom.aws.bulk.manifests_bucket import ManifestsBucket
 from darkroom.aws.dead_letters.dead_letters import DeadLetterArchive, DeadLetterQueues
@@ -217,6 +218,11 @@ class Stack(RunningStack):
     def batch_rows(self) -> BatchesTable:
         """The same, as the product reads them."""
         return BatchesTable(self.client("dynamodb"), self._resource("BatchesTable"))
+
+    @property
+    def backfills(self) -> BackfillsTable:
+        """The backfills; they are in the batches' table."""
+        return BackfillsTable(self.client("dynamodb"), self._resource("BatchesTable"))
 
     @property
     def lane_sources(self) -> LaneEventSources:

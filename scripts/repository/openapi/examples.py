@@ -22,11 +22,12 @@ from darkroom.domain.images.transitions import (
     delete,
     end_change,
     expire,
+    redevelop,
     reject,
 )
 from darkroom.domain.images.works import moved
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
-from darkroom.domain.kernel.lanes import SLOW
+from darkroom.domain.kernel.lanes import BULK, SLOW
 from darkroom.domain.kernel.tenants import NOBODY_IN_PARTICULAR
 from darkroom.domain.kernel.visibility import Visibility
 from darkroom.domain.recipes.presets import DEFAULT_PRESET, PRESETS
@@ -187,6 +188,23 @@ def work_failed() -> Image:
     return reject(row, code="overlay_missing", message=message, now=ACCEPTED_AT + 6_100)
 
 
+def redeveloped() -> Image:
+    """The developed image as a second version of its preset makes it."""
+    (thumb,) = done().variants[:1]
+    row = redevelop(
+        replace(done(), version=3),
+        PRESETS[DEFAULT_PRESET],
+        version=2,
+        backfill=f"bf_{EXAMPLE_ID}",
+        lane=BULK.name,
+        now=ACCEPTED_AT + 5_000,
+    )
+    made = replace(thumb, key=thumb.key.replace("/1/", "/2/"))
+    return complete(
+        replace(row, status=Status.PROCESSING, attempt=1, version=5), (made,), notices=(), now=ACCEPTED_AT + 6_100
+    )
+
+
 def published() -> Image:
     """The developed image after it was made public."""
     row = begin_work(
@@ -243,6 +261,7 @@ def event_body(kind: str) -> str:
         EventType.DELETED: delete(replace(done(), version=3), now=ACCEPTED_AT + 9_000),
         EventType.VARIANTS_ADDED: added(),
         EventType.VISIBILITY_CHANGED: published(),
+        EventType.REDEVELOPED: redeveloped(),
         EventType.WORK_FAILED: work_failed(),
         EventType.WEBHOOK_FAILING: _warned_webhook(),
         EventType.WEBHOOK_DISABLED: disable(_warned_webhook(), DisabledBy.GONE, now=ACCEPTED_AT + 2 * 86_400_000),

@@ -195,6 +195,7 @@ PAYLOADS: Mapping[str, tuple[type, type]] = {
     EventType.DELETED: (ImageEvent, PlainData),
     EventType.VARIANTS_ADDED: (ImageEvent, DoneData),
     EventType.VISIBILITY_CHANGED: (ImageEvent, VisibilityData),
+    EventType.REDEVELOPED: (ImageEvent, DoneData),
     EventType.WORK_FAILED: (ImageEvent, WorkFailedData),
     EventType.WEBHOOK_FAILING: (RowEvent, FailingData),
     EventType.WEBHOOK_DISABLED: (RowEvent, DisabledData),

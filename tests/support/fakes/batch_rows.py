@@ -7,18 +7,21 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
+from darkroom.domain.bulk.backfills import Backfill, Page, Selection
 from darkroom.domain.bulk.batches import NO_SUMS, Batch, Counts, Sums
 from darkroom.domain.bulk.members import MOST_CHANGES, Change, Member, MemberState, differences, shard_of
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.ports.bulk import BatchCursor, BatchPage, DueRow
+from darkroom.ports.bulk import BatchCursor, BatchPage, DueRow, Found
 from darkroom.ports.kernel import Fenced, UnreadableRow
 from tests.support.fakes.imports import FakeImports, FakeManifests
+from tests.support.fakes.stores import FakeImages
 
 
 @dataclass
 class FakeBatches:
-    """The `Batches` and `BatchRegistry` ports over three dictionaries, and the imports beside them."""
+    """The `Batches` and `BatchRegistry` ports over three dictionaries, with imports and `backfills` beside them."""
 
+    backfills: dict[str, Backfill] = field(default_factory=dict)
     rows: dict[str, Batch] = field(default_factory=dict)
     images: dict[str, dict[str, Member]] = field(default_factory=dict)
     counted: dict[str, Sums] = field(default_factory=dict)
@@ -50,9 +53,9 @@ class FakeBatches:
         )
 
     def due(self, now: Milliseconds, limit: int) -> Iterator[DueRow]:
-        kinds: dict[str, dict[str, Any]] = {"batch": self.rows, "import": self.imports.rows}
-        rows = ((row, part) for part, some in kinds.items() for row in some.values())
-        listed = [DueRow(row.due_at, row.batch_id, part) for row, part in rows if row.due_at is not None]
+        kinds: dict[str, dict[str, Any]] = {"batch": self.rows, "import": self.imports.rows, "backfill": self.backfills}
+        rows = ((place, row, part) for part, some in kinds.items() for place, row in some.items())
+        listed = [DueRow(row.due_at, place, part) for place, row, part in rows if row.due_at is not None]
         yield from sorted(due for due in listed if due.due_at <= now)[:limit]
 
     def postpone(self, due: DueRow, until: Milliseconds) -> None:
@@ -122,3 +125,67 @@ class FakeBatches:
 
     def sums(self, batch_id: str) -> Sums:
         return self.counted.get(batch_id, NO_SUMS)
+
+
+@dataclass
+class FakeBackfills:
+    """The `Backfills` port over two dictionaries."""
+
+    rows: dict[str, Backfill] = field(default_factory=dict)
+    kept: dict[tuple[str, int], Page] = field(default_factory=dict)
+
+    def get(self, backfill_id: str) -> Backfill | None:
+        return self.rows.get(backfill_id)
+
+    def create(self, backfill: Backfill) -> Backfill:
+        return self.rows.setdefault(backfill.backfill_id, backfill)
+
+    def change(self, before: Backfill, after: Backfill) -> Backfill:
+        return self._write(before, after)
+
+    def _write(self, before: Backfill, after: Backfill) -> Backfill:
+        current, written = self.rows.get(before.backfill_id), replace(after, version=before.version + 1)
+        if current == written:  # this write's own first attempt, whose answer was lost
+            return written
+        if current is None or current.version != before.version:
+            raise Fenced(current)
+        self.rows[before.backfill_id] = written
+        return written
+
+    def put_page(self, before: Backfill, after: Backfill, page: Page) -> Backfill:
+        written = self._with_page(before, after)
+        self.kept[page.backfill_id, page.number] = page
+        return written
+
+    def settle_page(self, before: Backfill, after: Backfill, page: Page) -> Backfill:
+        written = self._with_page(before, after)
+        self.kept.pop((page.backfill_id, page.number), None)
+        return written
+
+    def _with_page(self, before: Backfill, after: Backfill) -> Backfill:
+        current = self.rows.get(before.backfill_id)
+        if current is None or current.version != before.version:
+            raise Fenced(current)
+        return self._write(before, after)
+
+    def pages(self, backfill_id: str) -> Sequence[Page]:
+        return [self.kept[key] for key in sorted(self.kept) if key[0] == backfill_id]
+
+    def all(self) -> Iterator[Backfill]:
+        yield from sorted(self.rows.values(), key=lambda row: -row.created_at)
+
+
+@dataclass
+class FakeImageScan:
+    """The `ImageScan` port over the fake images."""
+
+    images: FakeImages
+
+    def select(self, selection: Selection, *, after: str | None, limit: int) -> Found:
+        ids = sorted(image_id for image_id in self.images.rows if after is None or image_id > after)
+        read = ids[:limit]
+        return Found(
+            image_ids=tuple(each for each in read if selection.covers(self.images.rows[each])),
+            up_to=read[-1] if len(ids) > limit else None,
+            read=len(read),
+        )

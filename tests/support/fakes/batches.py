@@ -15,7 +15,9 @@ from darkroom.domain.images.order import order_of
 from darkroom.domain.images.transitions import complete, reject
 from darkroom.domain.kernel.message import Message
 from darkroom.domain.kernel.tenants import NO_QUOTA, Caller, Quota, Tier
+from darkroom.domain.recipes.presets import PRESETS
 from darkroom.operations.bulk.count_batches import Counting, count_batches
+from darkroom.operations.bulk.feed_backfill import FeedBackfillPorts
 from darkroom.operations.bulk.join_batch import JoinBatchPorts, has_turn, join_batch
 from darkroom.operations.bulk.manage_batches import (
     ManageBatchesPorts,
@@ -29,7 +31,7 @@ from darkroom.operations.bulk.run_import import RunImportPorts, run_import
 from darkroom.operations.bulk.settle_batch import SettleBatchPorts
 from darkroom.operations.bulk.sweep_due_bulk import BulkSweep, SweepDueBulkPorts, sweep_due_bulk
 from darkroom.operations.images.add_variants import AddVariantsPorts, VariantsRequest, add_variants
-from tests.support.fakes.batch_rows import FakeBatches
+from tests.support.fakes.batch_rows import FakeBackfills, FakeBatches, FakeImageScan
 from tests.support.fakes.pictures import jpeg
 from tests.support.fakes.rows import lease
 from tests.support.fakes.stores import FakeImages
@@ -84,11 +86,15 @@ class BatchesWorld(World):
     images: Any = field(default_factory=StreamedImages)
     batches: Any = field(default_factory=FakeBatches)
     tenants: Any = field(default_factory=FakeTenants)
+    backfills: Any = field(default_factory=FakeBackfills)
+    presets: Any = field(default_factory=lambda: {name: (recipe, 1) for name, recipe in PRESETS.items()})
     heard: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.imports, self.manifests = self.batches.imports, self.batches.manifests
+        self.batches.backfills = self.backfills.rows
+        self.scan = FakeImageScan(self.images)
         self.join_batch = self._join
         self.has_turn = lambda image: has_turn(self.ports(JoinBatchPorts), image)
 
@@ -161,7 +167,9 @@ class BatchesWorld(World):
         return self.count([*reversed(new), *new])
 
     def sweep_bulk(self) -> BulkSweep:
-        return sweep_due_bulk(self.ports(SweepDueBulkPorts, imports=self.import_ports), out_of_time=lambda: False)
+        feeding = self.ports(FeedBackfillPorts)
+        ports = self.ports(SweepDueBulkPorts, imports=self.import_ports, feeding=feeding)
+        return sweep_due_bulk(ports, out_of_time=lambda: False)
 
     def develop(self, message: Message, *, fails: bool = False) -> Image:
         """The worker claims the image and finishes it, if there is something to do."""

@@ -30,8 +30,13 @@ class BatchRegistryTable:
         self._batches = BatchesTable(client, table_name)
 
     def everything(self) -> Iterator[Batch | UnreadableRow]:
-        # The index has the batches' own rows, and none of their images.
-        pages: Any = self._client.get_paginator("scan").paginate(TableName=self._table_name, IndexName=LISTED_INDEX)
+        # The index has the batches' own rows, none of their images, and backfills, which are no tenant's.
+        pages: Any = self._client.get_paginator("scan").paginate(
+            TableName=self._table_name,
+            IndexName=LISTED_INDEX,
+            FilterExpression="part = :batch",
+            ExpressionAttributeValues={":batch": {"S": "batch"}},
+        )
         for page in pages_of(pages, "reading all batches"):
             yield from map(BATCHES.readable, page["Items"])
 

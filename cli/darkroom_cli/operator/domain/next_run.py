@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from darkroom.domain.images.image import Image, Status, WorkKind
-from darkroom.domain.images.transitions import TransitionRefused, begin_work, next_run
+from darkroom.domain.images.transitions import TransitionRefused, begin_work, next_run, redevelop
 from darkroom.domain.images.works import with_its_end
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.domain.kernel.lanes import LANES
+from darkroom.domain.kernel.lanes import BULK, LANES
 
 
 def replay(image: Image, *, now: Milliseconds) -> Image:
@@ -18,6 +18,9 @@ def replay(image: Image, *, now: Milliseconds) -> Image:
     The replay sends its message; if that fails, the sweeper sends it.
     """
     if (work := image.failed_work) is not None:
+        if work.backfill is not None and work.recipe is not None:
+            version = work.preset_version or 1
+            return redevelop(image, work.recipe, version=version, backfill=work.backfill, lane=BULK.name, now=now)
         return begin_work(
             image,
             work.kind,
@@ -46,8 +49,5 @@ def redo(image: Image, *, now: Milliseconds) -> Image:
 
 def reopened(image: Image, *, now: Milliseconds, message_at: Milliseconds) -> Image:
     """The given-up image, reopened; its message reaches its lane at `message_at`, and the sweeper waits until then."""
-    return replace(
-        replay(image, now=now),
-        enqueued_at=message_at,
-        due_at=LANES[image.lane].first_look_at(message_at),
-    )
+    again = replay(image, now=now)
+    return replace(again, enqueued_at=message_at, due_at=LANES[again.lane].first_look_at(message_at))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from darkroom.domain.bulk.backfills import Backfill, Page, Selection
     from darkroom.domain.bulk.batches import Batch, Sums
     from darkroom.domain.bulk.imports import Import
     from darkroom.domain.bulk.members import Change, Member
@@ -145,3 +146,47 @@ class Manifests(Protocol):
 
     def forget(self, batch_id: str) -> None:
         """Removes all files of the import."""
+
+
+class Backfills(Protocol):
+    """The backfills and their pages. Every method raises Retryable if the table cannot answer. Methods for one row
+    raise UnreadableRow if this version cannot read it; those for many return it in the row's place."""
+
+    def get(self, backfill_id: str) -> Backfill | None:
+        """The current row (a consistent read), or None."""
+
+    def create(self, backfill: Backfill) -> Backfill:
+        """Puts the row unless its id has one; returns the id's row: this one or the earlier one."""
+
+    def change(self, before: Backfill, after: Backfill) -> Backfill:
+        """Writes what differs, if the version is still that of `before`; returns the row as written, with the next
+        version. A lost answer is recognized. Raises Fenced if another write came first."""
+
+    def put_page(self, before: Backfill, after: Backfill, page: Page) -> Backfill:
+        """The same, with a new page: both, or neither."""
+
+    def settle_page(self, before: Backfill, after: Backfill, page: Page) -> Backfill:
+        """The same, with the page removed: both, or neither."""
+
+    def pages(self, backfill_id: str) -> Sequence[Page]:
+        """The pages, in their order (a consistent read)."""
+
+    def all(self) -> Iterator[Backfill | UnreadableRow]:
+        """All backfills, the newest first, read as the caller iterates; perhaps seconds out of date."""
+
+
+class Found(NamedTuple):
+    """What a part of the images' table has: the ids that were selected, after which id it ends, None if that is the
+    table's end, and how many rows it has."""
+
+    image_ids: tuple[str, ...]
+    up_to: str | None
+    read: int
+
+
+class ImageScan(Protocol):
+    """The images' table, part by part."""
+
+    def select(self, selection: Selection, *, after: str | None, limit: int) -> Found:
+        """The images that may be selected among the `limit` rows after that id, in an order that stays the same;
+        perhaps seconds out of date: their rows decide. Raises Retryable if the table cannot answer."""

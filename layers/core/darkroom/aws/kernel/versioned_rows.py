@@ -102,34 +102,43 @@ class VersionedRows[Row: Any]:
         row as written.
         A lost response is recognized. Raises Fenced, with the current row or None, if another write came first."""
         after = replace(after, version=before.version + 1)
-        old, new = self._items.item_of(before), self._items.item_of(after)
-        changed = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
-        sets = [f"#{name} = :{name}" for name in changed if name in new]
-        removes = [f"#{name}" for name in changed if name not in new]
+        update, new = self.update_of(key, before, after, fence=fence)
         try:
             with retryable(f"changing the {self._items.name}"):
-                self.client.update_item(
-                    TableName=self.table_name,
-                    Key=key,
-                    UpdateExpression=f"SET {', '.join(sets)}" + (f" REMOVE {', '.join(removes)}" if removes else ""),
-                    # guard: webhook-row-version-fence
-                    ConditionExpression=" AND ".join(f"#{name} = :was_{name}" for name in fence),
-                    ExpressionAttributeNames={f"#{name}": name for name in (*changed, *fence)},
-                    ExpressionAttributeValues={
-                        **{f":was_{name}": old[name] for name in fence},
-                        **{f":{name}": new[name] for name in changed if name in new},
-                    },
-                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                )
+                self.client.update_item(**update)
         except ClientError as error:
             if code_of(error) != "ConditionalCheckFailedException":
                 raise
             item: Any = error.response.get("Item")
             # The SDK retries a write whose answer was lost, and the retry meets what the first attempt wrote.
-            if item is not None and all(item.get(name) == new.get(name) for name in changed):
+            if item is not None and all(item.get(name) == value for name, value in new.items()):
                 return after
             raise Fenced(None if item is None else self._items.row_of(item)) from error
         return after
+
+    def update_of(
+        self, key: Item, before: Row, after: Row, *, fence: tuple[str, ...] = ("version",)
+    ) -> tuple[Any, Item]:
+        """The update of `change`, as UpdateItem and a transaction take it, and what it makes of the attributes that
+        differ, None of those that it removes."""
+        old, new = self._items.item_of(before), self._items.item_of(after)
+        changed = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+        sets = [f"#{name} = :{name}" for name in changed if name in new]
+        removes = [f"#{name}" for name in changed if name not in new]
+        update = {
+            "TableName": self.table_name,
+            "Key": key,
+            "UpdateExpression": f"SET {', '.join(sets)}" + (f" REMOVE {', '.join(removes)}" if removes else ""),
+            # guard: webhook-row-version-fence
+            "ConditionExpression": " AND ".join(f"#{name} = :was_{name}" for name in fence),
+            "ExpressionAttributeNames": {f"#{name}": name for name in (*changed, *fence)},
+            "ExpressionAttributeValues": {
+                **{f":was_{name}": old[name] for name in fence},
+                **{f":{name}": new[name] for name in changed if name in new},
+            },
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+        return update, {name: new.get(name) for name in changed}
 
     def postpone(self, key: Item, seen: Item, until: Milliseconds) -> None:
         """Moves the item's `due_at` to `until` if the attributes in `seen` are still the same; nothing else of it is

@@ -30,6 +30,7 @@ class EventType(StrEnum):
     VARIANTS_ADDED = "image.variants_added"
     VISIBILITY_CHANGED = "image.visibility_changed"
     WORK_FAILED = "image.work_failed"
+    REDEVELOPED = "image.redeveloped"
     WEBHOOK_FAILING = "webhook.failing"
     WEBHOOK_DISABLED = "webhook.disabled"
     BATCH_COMPLETED = "batch.completed"
@@ -46,8 +47,10 @@ MEANINGS: Mapping[EventType, str] = {
     EventType.DELETED: "Its client deleted it after it had ended: its picture and variants are gone.",
     EventType.VARIANTS_ADDED: "Variants that were asked for later are there, beside the others or in their place.",
     EventType.VISIBILITY_CHANGED: "Others may see its variants now, at other URLs: `variants` has all of them.",
-    EventType.WORK_FAILED: "A redo, variants that were asked for later, or another visibility could not be made; "
-    "`error` says why. The image stays as it is.",
+    EventType.REDEVELOPED: "The variants of its preset's present version are there, in the place of an earlier one's. "
+    "Only webhooks that name this type hear of it: an operator may do so to millions of images.",
+    EventType.WORK_FAILED: "A redo, variants that were asked for later, another visibility, or a preset's present "
+    "version could not be made; `error` says why. The image stays as it is.",
     EventType.WEBHOOK_FAILING: "For a day, everything that was sent to a webhook has failed.",
     EventType.WEBHOOK_DISABLED: "A webhook is sent nothing any more: by its owner, because it answered 410, or because "
     "everything had failed for five days; `disabled_by` says why. Its deliveries are kept for 30 days.",
@@ -57,6 +60,9 @@ MEANINGS: Mapping[EventType, str] = {
     EventType.BATCH_CANCELLED: "Its client cancelled a batch: what was not begun was deleted, and the rest has ended.",
 }
 """What each type tells, in the words of its documentation."""
+
+ONLY_BY_NAME = frozenset({EventType.REDEVELOPED})
+"""What no pattern means but the type itself."""
 
 PATTERNS = ("*", *dict.fromkeys(f"{kind.partition('.')[0]}.*" for kind in EventType), *EventType)
 """What an endpoint may ask for: every type, those that begin with a word, or one."""
@@ -72,7 +78,13 @@ _OF_WORKS = {
     WorkKind.REDO: EventType.DONE,
     WorkKind.VARIANTS: EventType.VARIANTS_ADDED,
     WorkKind.VISIBILITY: EventType.VISIBILITY_CHANGED,
+    WorkKind.REDEVELOP: EventType.REDEVELOPED,
 }
+
+_OF_WORK_ALONE = frozenset({*_OF_WORKS.values(), EventType.WORK_FAILED}) - {EventType.DONE}
+"""What tells of work beside an image, and not of the image's own run."""
+
+_OF_VARIANTS = (EventType.DONE, EventType.VARIANTS_ADDED, EventType.REDEVELOPED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,7 +203,7 @@ def _event(
     edge: EdgeUrls = NO_EDGE,
 ) -> PublishedEvent:
     run, batch = image.outcome_run, image.batch
-    if kind in (EventType.VARIANTS_ADDED, EventType.VISIBILITY_CHANGED, EventType.WORK_FAILED):
+    if kind in _OF_WORK_ALONE:
         work = work or image.works[-1]
         run, batch = work.run, work.batch or batch
     details: dict[str, Any] = {}
@@ -201,7 +213,7 @@ def _event(
             "media_type": image.source.media_type,
             "process_at": rfc3339(image.process_at),
         }
-    elif kind in (EventType.DONE, EventType.VARIANTS_ADDED) and end is None and not image.is_deleted:
+    elif kind in _OF_VARIANTS and end is None and not image.is_deleted:
         # guard: works-event-names-own-variants
         made = [variant for variant in image.variants if not image.works or run_of_key(variant.key) == run]
         details = {"variants": _variants(image, made, edge), **_picture(image, edge)}

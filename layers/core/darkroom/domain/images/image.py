@@ -133,11 +133,13 @@ class Attempt:
 
 
 class WorkKind(StrEnum):
-    """What work beside a finished image makes: all of its variants again, some more, or another visibility."""
+    """What work beside a finished image makes: all of its variants again, some more, another visibility, or the
+    variants of its preset's present version in the place of those of an earlier one."""
 
     REDO = "redo"
     VARIANTS = "variants"
     VISIBILITY = "visibility"
+    REDEVELOP = "redevelop"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +150,8 @@ class Work:
     and once they are made, and `visibility` is the one to get, if that is the work; `key` and `fingerprint` tell a
     repetition of the request. `ended_at` is None while the work is under way; `error` says why it `failed`. `version`
     is the row's after the write that ended it, as soon as other work follows; until then the row has it as
-    `work_version`. `batch` is the batch that the work belongs to.
+    `work_version`. `batch` is the batch that the work belongs to. What a `backfill` has begun makes that
+    `preset_version`, None for the first, in another lane than the image's own `lane`.
     """
 
     run: int
@@ -164,6 +167,9 @@ class Work:
     error: Failure | None = None
     version: int | None = None
     batch: str | None = None
+    backfill: str | None = None
+    lane: str | None = None
+    preset_version: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -318,6 +324,12 @@ class Image:
         if latest.ended_at is None and self.status.is_terminal:  # an earlier version has made all of it
             return self.run
         return latest.beside
+
+    @property
+    def home_lane(self) -> str:
+        """The lane of its client's work, whichever it is in for a backfill."""
+        latest = self.latest_work
+        return self.lane if latest is None or latest.lane is None else latest.lane
 
     @property
     def failed_work(self) -> Work | None:

@@ -143,7 +143,7 @@ def begin_work(
         raise TransitionRefused(f"work begins beside an image that is done, not {image.status}")
     works = works_with(image, kind, now=now, recipe=recipe, visibility=visibility, key=key, fingerprint=fingerprint)
     begun = next_run(
-        image,
+        replace(image, lane=image.home_lane),
         now=now,
         works=(*works[:-1], replace(works[-1], batch=batch)),
         # Before the first object is put there: whoever deletes the image finds it.
@@ -153,6 +153,19 @@ def begin_work(
         expires_at=None,  # guard: redo-clears-expiry
     )
     return await_turn(replace(begun, awaits_turn=True), now=now) if awaits_turn else begun
+
+
+def redevelop(image: Image, recipe: Recipe, *, version: int, backfill: str, lane: str, now: Milliseconds) -> Image:
+    """The `done` image with work beside it that makes that version of its preset, for the backfill and in the lane,
+    from which the image returns afterwards. Raises TransitionRefused."""
+    begun = begin_work(image, WorkKind.REDEVELOP, now=now, recipe=recipe)
+    work = replace(
+        begun.works[-1],
+        backfill=backfill,
+        lane=begun.lane,
+        preset_version=None if version == 1 else version,
+    )
+    return replace(begun, lane=lane, works=(*begun.works[:-1], work), due_at=LANES[lane].first_look_at(now))
 
 
 def cancel_work(image: Image, *, now: Milliseconds) -> Image:
@@ -207,7 +220,6 @@ def accept(
 ) -> Image:
     """The row of an upload that was just stored: `pending`, or `scheduled` if its time is yet to come; due for its
     lane's first look after that. One that `awaits_turn` in its batch is looked at much later."""
-    begins_at = process_at or now
     image = Image(
         image_id=image_id,
         tenant_id=tenant_id,
@@ -240,7 +252,7 @@ def accept(
         process_at=process_at,
         expires_at=expires_at,
     )
-    return _sent_at(image, begins_at, now=now)
+    return _sent_at(image, process_at or now, now=now)
 
 
 def _sent_at(image: Image, begins_at: Milliseconds, *, now: Milliseconds) -> Image:
@@ -515,6 +527,7 @@ def delete(image: Image, *, now: Milliseconds, remove_at: Milliseconds = 0) -> I
         "attempts": (),  # guard: erasure-tombstone-no-attempts
         "dead_letter": None,
         "leftovers": _leftovers_of(image),
+        "lane": image.home_lane,
         "added": (),
         # guard: erasure-tombstone-no-works
         "works": tuple(replace(work, recipe=None, key=None, fingerprint=None, error=None) for work in image.works),

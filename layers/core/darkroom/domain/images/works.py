@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from darkroom.domain.images.image import Image, RunEnd, Status, Work, WorkKind
 from darkroom.domain.kernel.errors import Rejected
@@ -62,15 +62,27 @@ def recipes_to_make(image: Image) -> tuple[Recipe, ...]:
     if image.recipe is None:  # a tombstone
         return ()
     if image.work is not None and image.work.recipe is not None:
-        return (image.work.recipe,)
+        return _beside_added(image, image.work)
     return together((image.recipe, *image.added))
+
+
+def _beside_added(image: Image, work: Work) -> tuple[Recipe, ...]:
+    """What work makes; what was added to the image keeps its names when the image is made again."""
+    recipe = cast("Recipe", work.recipe)
+    if work.kind is not WorkKind.REDEVELOP:
+        return (recipe,)
+    added, left = {variant.name for other in image.added for variant in other.variants}, recipe.variants
+    if added:  # guard: works-added-stay
+        left = tuple(variant for variant in left if variant.name not in added)
+    return (recipe.model_copy(update={"variants": left}),) if left else ()
 
 
 def leading(image: Image, recipe: Recipe) -> tuple[VariantSpec, ...]:
     """The variants of the image's first recipe, if this is another one with the same edits: what it makes comes of the
     pictures that those came of. So a variant has the same bytes whether the first recipe has it, or it is added, made
     again or made on request."""
-    first = image.recipe
+    is_anew = image.work is not None and image.work.kind is WorkKind.REDEVELOP
+    first = image.work.recipe if is_anew and image.work is not None else image.recipe
     if first is None or recipe == first:
         return ()
     return () if _edits(recipe) != _edits(first) else first.variants  # guard: works-other-edits-follow-nothing
@@ -198,12 +210,33 @@ def end_of_work(image: Image, work: Work, status: Status, changes: dict[str, Any
             "notices": tuple(dict.fromkeys((*image.notices, *changes["notices"]))),
             "added": _added(image, recipe),
         }
+    elif work.kind is WorkKind.REDEVELOP:
+        kept, ended = _redeveloped(image, work, changes), replace(ended, recipe=None)
     elif work.kind is WorkKind.VISIBILITY:  # what it moves is written before it ends
         kept = {"attempts": changes["attempts"]}
     else:
         remade = _replaced(image.variants, changes["variants"])
         kept = {**changes, "variants": remade, "completed_version": version, "earlier_ends": with_its_end(image)}
+    # A dead letter is in its lane's queue: the image returns from there with its next run.
+    if work.lane is not None and "dead_letter" not in kept:  # guard: works-lane-returned
+        kept["lane"] = work.lane
     return kept | {"works": (*image.works[:-1], ended), "work_version": version}
+
+
+def _redeveloped(image: Image, work: Work, changes: dict[str, Any]) -> dict[str, Any]:
+    """The image as its preset's present version makes it, with what was added to it. Objects of earlier runs stay until
+    it is deleted, as a redo leaves them."""
+    added = {variant.name for recipe in image.added for variant in recipe.variants}
+    kept = tuple(variant for variant in image.variants if own_name(variant.name) in added)
+    return {
+        "attempts": changes["attempts"],
+        "recipe": work.recipe,
+        "preset_version": work.preset_version,
+        "variants": (*changes["variants"], *kept),
+        "placeholder": changes["placeholder"] or image.placeholder,
+        "attention": changes["attention"] or image.attention,
+        "notices": tuple(dict.fromkeys((*image.notices, *changes["notices"]))),
+    }
 
 
 def _added(image: Image, recipe: Recipe | None) -> tuple[Recipe, ...]:

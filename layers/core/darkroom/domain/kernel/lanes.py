@@ -95,7 +95,7 @@ LANES = {lane.name: lane for lane in _ROWS}
 LIVE_LANES = {name: lane for name, lane in LANES.items() if lane.tiers}
 """The lanes of uploads; the others take what these leave."""
 
-FAST, SLOW = LANES["fast"], LANES["slow"]
+FAST, SLOW, BULK = LANES["fast"], LANES["slow"], LANES["bulk"]
 
 
 def lanes_with(concurrency: Mapping[str, int]) -> Mapping[str, Lane]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from darkroom.domain.events.event import ONLY_BY_NAME
 from darkroom.domain.kernel.instants import Milliseconds
 
 MAX_DESCRIPTION_CHARACTERS = 200
@@ -244,6 +245,8 @@ DUE_SHARD_NAMES = tuple(f"{number:02}" for number in range(DUE_SHARDS))
 
 def matches(patterns: tuple[str, ...], event_type: str) -> bool:
     """Whether one of the patterns is this type: `*`, a type, or the beginning of types as in `image.*`."""
+    if event_type in ONLY_BY_NAME:  # guard: webhook-backfill-by-name-only
+        return event_type in patterns
     return any(
         pattern in ("*", event_type) or (pattern.endswith(".*") and event_type.startswith(pattern[:-1]))
         for pattern in patterns

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.kernel.errors import Retryable
+from darkroom.operations.bulk.feed_backfill import FeedBackfillPorts, feed_backfill
 from darkroom.operations.bulk.run_import import RunImportPorts, run_import
 from darkroom.operations.bulk.settle_batch import SettleBatchPorts, settle_batch
 from darkroom.ports.bulk import DueRow
@@ -25,6 +26,7 @@ class SweepDueBulkPorts(SettleBatchPorts):
     """What a sweep needs; without `imports`, in a stack that fetches nothing, those that there are wait."""
 
     imports: RunImportPorts | None = None
+    feeding: FeedBackfillPorts
 
 
 @dataclass(kw_only=True)
@@ -79,4 +81,6 @@ def _look(
         return settle_batch(ports, due.place, out_of_time=out_of_time, unreadable=unreadable)
     if due.part == "import" and ports.imports is not None:
         return run_import(ports.imports, due.place, out_of_time=out_of_time)
+    if due.part == "backfill":
+        return feed_backfill(ports.feeding, due.place, out_of_time=out_of_time, unreadable=unreadable)
     return "unknown"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
+from darkroom.aws.bulk.backfills_table import BackfillsTable, ImagesScan
 from darkroom.aws.bulk.imports_table import ImportsTable
 from darkroom.aws.bulk.manifests_bucket import ManifestsBucket
 from darkroom.aws.images.queues import SqsFetchQueue
 from darkroom.aws.kernel import clients
 from darkroom.aws.tenants.tenants_table import TenantsTable
+from darkroom.domain.recipes.presets import PRESETS, VERSIONS
+from darkroom.operations.bulk.feed_backfill import FeedBackfillPorts
 from darkroom.operations.bulk.join_batch import JoinBatchPorts, join_batch
 from darkroom.operations.bulk.run_import import RunImportPorts
 from darkroom.operations.bulk.settle_batch import SettleBatchPorts
@@ -27,8 +30,19 @@ def wire() -> SweepDueBulkPorts:
     """The ports of `sweep_due_bulk`, from the function's environment."""
     settings = SweepDueBulkSettings.read()
     ports = ports_of(settings)
+    dynamodb = clients.dynamodb_client()
+    feeding = FeedBackfillPorts(
+        images=ports.images,
+        lanes=ports.lanes,
+        clock=clock,
+        backfills=BackfillsTable(dynamodb, settings.batches_table),
+        scan=ImagesScan(dynamodb, settings.images_table),
+        presets={name: (recipe, VERSIONS[name]) for name, recipe in PRESETS.items()},
+        service=settings.service,
+        pauses=known_pauses_of(settings, dynamodb),
+    )
     imports = _import_ports(settings, ports) if settings.fetch_queue_url else None
-    return SweepDueBulkPorts(**vars(ports), imports=imports)
+    return SweepDueBulkPorts(**vars(ports), imports=imports, feeding=feeding)
 
 
 def _import_ports(settings: SweepDueBulkSettings, ports: SettleBatchPorts) -> RunImportPorts:
