@@ -382,7 +382,10 @@ def test_an_hour_of_looking_at_a_quiet_stack_costs_what_the_page_of_the_command_
     now_and_then = first - each
     assert each.keys() == {"DescribeAlarms", "GetQueueAttributes", "Query"}
     given_up = sum(len(DUE_PARTITIONS[kind]) for kind in KINDS)
-    assert (each["DescribeAlarms"], each["Query"]) == (1, sum(len(waiting_shards_of(lane)) for lane in LANES) + given_up)
+    assert (each["DescribeAlarms"], each["Query"]) == (
+        1,
+        sum(len(waiting_shards_of(lane)) for lane in LANES) + given_up,
+    )
     of_budgets, of_minutes, of_functions = sorted(clients.metrics)
     assert (of_budgets, of_minutes) == (2 * len(LANES), 2 * len(LANES) + 1)
     assert of_functions == len(resources("AWS::Lambda::Function"))

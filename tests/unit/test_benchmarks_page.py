@@ -32,7 +32,7 @@ def test_a_figure_that_has_changed_is_named_and_put_there(monkeypatch: pytest.Mo
     page.write_text(PAGE.read_text())
     monkeypatch.setattr(documented, "PAGE", page)
     sweep: dict[str, Any] = {"of": "an idle sweep", "calls": 66.0, "dollars_a_million": 8.5}
-    sweep |= {"dynamodb:Query": 54.0, "sqs:GetQueueAttributes": 6.0}
+    sweep |= {"dynamodb:Query": 54.0, "sqs:GetQueueAttributes": 7.0}
     prices: list[dict[str, Any]] = [
         {"of": of, "way": "one after another", "calls": 1.0, "dollars_a_million": priced(of, {})}
         for of in ("POST /images", "a status", "transcode")
@@ -40,7 +40,7 @@ def test_a_figure_that_has_changed_is_named_and_put_there(monkeypatch: pytest.Mo
     rows = [sweep, *prices, {**row_with(prices, of="POST /images"), "way": "eight at once"}]
     rows.append({**row_with(prices, of="transcode"), "way": "eight at once"})
     named = stale("calls", rows, short=True)
-    assert [sentence.split(",")[0] for sentence in named] == ["70 is 66 now", "64 is 54 now", "6.40 is 8.50 now"]
+    assert [sentence.split(",")[0] for sentence in named] == ["74 is 66 now", "67 is 54 now", "6.99 is 8.50 now"]
     page.write_text(refreshed(page.read_text(), "calls", rows, short=False))
     assert stale("calls", rows, short=False) == []
     assert "| a sweep with nothing to do | 66: 54 looks" in page.read_text()

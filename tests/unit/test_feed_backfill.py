@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
@@ -12,6 +14,7 @@ import pytest
 
 from darkroom.domain.bulk.backfills import (
     FED_SECONDS,
+    LOOK_SECONDS,
     PAGE_IMAGES,
     Backfill,
     BackfillCounts,
@@ -26,11 +29,13 @@ from darkroom.domain.images.image import DeadLetterState, Image, Status, WorkKin
 from darkroom.domain.images.transitions import begin_work, delete
 from darkroom.domain.images.works import recipes_to_make, together
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.domain.kernel.lanes import BULK, FAST
+from darkroom.domain.kernel.lanes import BULK, FAST, LANES, USUAL_PHOTO_SECONDS
 from darkroom.domain.pauses.pauses import Pause
 from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.operations.bulk import feed_backfill as looks
 from darkroom.operations.bulk.feed_backfill import FeedBackfillPorts, feed_backfill
+from darkroom_cli.capacity.prices import cost
+from repository.report import ROOT
 from tests.support.fakes.batches import BODY, BatchesWorld
 
 NEWER = Recipe(variants=(VariantSpec(name="thumb", width=300, height=300),))
@@ -245,7 +250,7 @@ def test_nothing_is_begun_while_something_is_in_the_way_and_the_row_says_what(
     world.start()
     hinder(world)
     assert world.feed() == "later" and world.row(image.image_id).works == ()
-    assert words in (world.backfill.waits_for or "") and world.backfill.due_at == world.now + 60_000
+    assert words in (world.backfill.waits_for or "") and world.backfill.due_at == world.now + LOOK_SECONDS * 1000
 
 
 @pytest.mark.guards("bulk-backfill-rate")
@@ -362,3 +367,69 @@ def test_its_counts_are_exact_and_no_image_is_made_twice_wherever_a_look_breaks_
         assert works == [1, 1, 1, 0] and world.backfill.found == 3, (kind, number)
         if len(calls) <= number:
             return
+
+
+@pytest.mark.guards("bulk-backfill-unsent-due")
+def test_the_row_of_a_message_that_cannot_be_sent_is_due_at_once(world: BackfillsWorld) -> None:
+    (image,) = world.done()
+    world.start()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(world.lanes, "send_all", lambda lane, messages: {0: Retryable("throttled")})
+        world.feed()
+    row = world.row(image.image_id)
+    assert (row.lane, row.due_at, row.enqueued_at) == ("bulk", world.now, None)
+    world.sweep()
+    assert world.finish() == BackfillCounts(done=1)
+
+
+ROW_KILOBYTES, BEGUN_MILLISECONDS, READ_MILLISECONDS = 2, 8, 30
+"""Of a row with four variants; of its write on AWS; and of a read of a hundred rows."""
+
+
+@pytest.mark.guards("bulk-backfill-compared-seldom")
+def test_a_million_images_cost_less_than_a_dollar_besides_what_their_rows_events_and_workers_do() -> None:
+    """Counted of some thousands at the pace of one worker: what is read again follows from how long images are in
+    work, whatever the pace."""
+    world, used, images = BackfillsWorld(), Counter[str](), 3_000
+    world.service = {**LANES, BULK.name: replace(BULK, concurrency=1)}
+    world.done(images)
+    world.start()
+    by_minute = int(60 / USUAL_PHOTO_SECONDS)
+
+    def counted(store: Any, method: str, price: Callable[..., Mapping[str, float]], milliseconds: int) -> None:
+        call = getattr(store, method)
+
+        def run(*given: Any, **named: Any) -> Any:
+            world.now += milliseconds
+            used.update(price(*given))
+            return call(*given, **named)
+
+        setattr(store, method, run)
+
+    units, writes, requests = "DynamoDB read units", "DynamoDB write units", "SQS requests"
+    counted(world.images, "get_all", lambda ids: {units: len(ids)}, READ_MILLISECONDS)
+    counted(world.images, "oldest_waiting", lambda *_: {units: 0.5}, 5)
+    counted(world.images, "change", lambda *_: {}, BEGUN_MILLISECONDS)
+    counted(world.lanes, "send_all", lambda *_: {requests: 1}, 10)
+    counted(world.scan, "select", lambda *_: {units: PAGE_IMAGES * ROW_KILOBYTES / 4 / 2}, READ_MILLISECONDS)
+    for method, units_written in (("change", 2), ("put_page", 2 * (4 + 2)), ("settle_page", 2 * (4 + 2))):
+        counted(world.backfills, method, lambda *_, written=units_written: {writes: written}, 10)
+    counted(world.backfills, "pages", lambda *_: {units: 4}, 10)
+
+    for _ in range(images // by_minute * 2):
+        began = world.now
+        while (outcome := world.feed()) == "goes_on":
+            pass
+        used["Lambda GB-milliseconds"] += (world.now - began) / 2
+        minutes = max(1.0, LOOK_SECONDS / 60)
+        for message in world.lanes.sent[: int(minutes * by_minute)]:
+            world.develop(message)
+        del world.lanes.sent[: int(minutes * by_minute)]
+        world.now = max(world.now, began + int(minutes * 60_000))
+        if outcome == "ended":
+            break
+    assert world.backfill.counts == BackfillCounts(done=images)
+    dollars = cost(used) * 1_000_000 / images
+    assert dollars < 1, f"${dollars:.2f}: {used}"
+    told = re.search(r"about \$([\d.]+) for a million images", (ROOT / "docs" / "bulk.md").read_text())
+    assert told is not None and float(told[1]) == pytest.approx(dollars, abs=0.02), dollars

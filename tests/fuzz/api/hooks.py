@@ -111,7 +111,7 @@ def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -
         case.query = {name: days[name].strftime("%Y-%m-%d") for name in case.query if name in days}
     elif case.path.startswith("/webhooks"):
         _make_webhook_good(case)
-    elif case.path.startswith("/batches"):
+    elif case.path.startswith(("/batches", "/imports")):
         _make_batch_good(case)
     elif case.method == "PATCH" and isinstance(case.body, dict) and "visibility" in case.body:
         case.body = {"visibility": "private"}  # an attacked stack has no edge
@@ -167,10 +167,12 @@ def _make_webhook_good(case: Case[Any]) -> None:
 
 
 def _make_batch_good(case: Case[Any]) -> None:
-    if _batches and case.path_parameters:
+    if _batches and case.path_parameters and case.path.startswith("/batches"):
         case.path_parameters["id"] = _batches[-1]
     if isinstance(case.body, dict) and case.body.get("notify") is not None:
         case.body["notify"] = _webhooks[-1] if _webhooks else None
+    if isinstance(case.body, dict) and "bytes" in case.body:
+        case.body["bytes"] = _SMALL_BYTES
 
 
 def _good_headers(headers: Any) -> Any:

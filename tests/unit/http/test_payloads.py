@@ -13,7 +13,7 @@ from darkroom.domain.bulk.batches import Counts, Stop, close, end, open_batch
 from darkroom.domain.events.event import EventType, PublishedEvent, body_of, without_stored
 from darkroom.domain.images.image import Image, WorkKind
 from darkroom.domain.images.pictures import EdgeUrls
-from darkroom.domain.images.transitions import begin_work, complete, delete, end_change, expire, reject
+from darkroom.domain.images.transitions import begin_work, complete, delete, end_change, expire, redevelop, reject
 from darkroom.domain.images.works import moved
 from darkroom.domain.kernel.visibility import Visibility
 from darkroom.domain.recipes.recipes import Recipe, VariantSpec
@@ -37,6 +37,7 @@ def every_event() -> Iterator[PublishedEvent]:
     adding = claimed(begin_work(done(claimed(accepted())), WorkKind.VARIANTS, now=NOW, recipe=hero))
     made_public = begin_work(done(claimed(accepted())), WorkKind.VISIBILITY, now=NOW, visibility=Visibility.PUBLIC)
     moving = claimed(made_public)
+    anew = claimed(redevelop(done(claimed(accepted())), hero, version=2, backfill="bf_1", lane="bulk", now=NOW))
     ends: tuple[tuple[Image | None, Image], ...] = (
         (None, accepted()),
         (None, accepted(batch=f"ba_{'0' * 26}", notify="we_0000000000000000", preset=None, process_at=NOW + 1)),
@@ -46,6 +47,7 @@ def every_event() -> Iterator[PublishedEvent]:
         (accepted(), expire(accepted(), now=NOW)),
         (accepted(), delete(accepted(), now=NOW)),
         (adding, done(adding)),
+        (anew, done(anew)),
         (moving, end_change(moved(moving, Visibility.PUBLIC), now=NOW)),
         (adding, reject(adding, code="overlay_missing", message="It was deleted.", now=NOW)),
         (done(adding), delete(done(adding), now=NOW)),

@@ -21,12 +21,13 @@ PREFIX = "bf_"
 PAGE_IMAGES = 100
 """How many images a page has at most: what one read of rows takes, and an item of 3 KB."""
 
-LOOK_SECONDS = 60
-"""The pause between two looks."""
+LOOK_SECONDS = 120
+"""The pause between two looks, and between two comparisons of all pages with their images' rows, which are most of what
+a backfill costs."""
 
 FED_SECONDS = 300
 """For how many seconds at the usual rate of its lane's workers images are begun ahead, and how much of its rate a look
-may catch up with: looks come every few minutes at most."""
+may catch up with: longer than the pause between two looks, so that the workers do not wait for the next."""
 
 KEPT_DAYS = 400
 """How long a backfill is kept after its end."""
@@ -120,8 +121,9 @@ class Backfill:
 
     `rate` is how many images may be begun per second, None for as many as its lane takes. The images' table was read
     `up_to` that id, None for its beginning, or `is_listed` to its end; `read` rows were looked at, and `found` images
-    were put into `pages`. `next_at` is when the rate allows the next page. `waits_for` says why nothing more was begun
-    at the latest look. It has ended once its state is final and it has no `due_at`.
+    were put into `pages`. `next_at` is when the rate allows the next page. While a look goes on, `compared_at` is
+    when it has compared all pages with their images' rows. `waits_for` says why nothing more was begun at the latest
+    look. It has ended once its state is final and it has no `due_at`.
     """
 
     backfill_id: str
@@ -137,6 +139,7 @@ class Backfill:
     pages: int = 0
     counts: BackfillCounts = BackfillCounts()
     next_at: Milliseconds = 0
+    compared_at: Milliseconds = 0
     waits_for: str | None = None
     ended_at: Milliseconds | None = None
     due_at: Milliseconds | None = None
@@ -177,7 +180,12 @@ def decided(backfill: Backfill, state: BackfillState, *, now: Milliseconds) -> B
 
 def look_again(backfill: Backfill, *, waits_for: str | None, now: Milliseconds) -> Backfill:
     """The backfill with its next look: when its rate allows more, and otherwise after the usual pause."""
-    return replace(backfill, waits_for=waits_for, due_at=now + LOOK_SECONDS * 1000)
+    return replace(backfill, waits_for=waits_for, compared_at=0, due_at=now + LOOK_SECONDS * 1000)
+
+
+def is_to_compare(backfill: Backfill, now: Milliseconds) -> bool:
+    """Whether a look compares the pages with their images' rows: the first one, and while looks go on, after a time."""
+    return now - backfill.compared_at >= LOOK_SECONDS * 1000  # guard: bulk-backfill-compared-seldom
 
 
 def end(backfill: Backfill, *, now: Milliseconds) -> Backfill:

@@ -14,6 +14,7 @@ export const EVENTS = [
     ["image.deleted", "it was deleted after it had ended"],
     ["image.variants_added", "variants that were asked for later are made"],
     ["image.visibility_changed", "others may see its variants now, at other URLs"],
+    ["image.redeveloped", "its preset's present version is made; only who names this hears of it"],
     ["image.work_failed", "a redo, such variants or visibility failed; the image stays as it is"],
     ["webhook.*", "every event of webhooks"],
     ["webhook.failing", "for a day, everything sent to a webhook has failed"],
@@ -24,8 +25,12 @@ export const EVENTS = [
     ["batch.cancelled", "a batch was cancelled, and its last image has ended"],
 ];
 
-const covers = (chosen,
-    event) => chosen.has("*") || (event !== "*" && !event.endsWith(".*") && chosen.has(`${event.split(".")[0]}.*`));
+/** What no other choice covers: an operator may have millions of images made again. */
+const ONLY_BY_NAME = "image.redeveloped";
+
+const covers = (chosen, event) => event !== ONLY_BY_NAME
+    && (chosen.has("*")
+        || (event !== "*" && !event.endsWith(".*") && chosen.has(`${event.split(".")[0]}.*`)));
 
 /**
  * @param {{webhook: Json|null, onSend: (json: Json) => Promise<void>, onCancel: () => void}} properties
