@@ -56,6 +56,19 @@ def test_the_same_bytes_and_recipe_of_a_tenant_are_one_image(
     assert reused(world, OTHER)[0] not in (first, second)
 
 
+@pytest.mark.guards("reuse-made-again-is-another")
+def test_an_image_that_a_later_version_of_its_preset_has_made_again_is_no_answer_for_the_earlier_one(
+    world: World,
+) -> None:
+    first, _ = reused(world)
+    recipe = world.row(first).recipe
+    assert recipe is not None
+    become(world, first, recipe=recipe.model_copy(update={"variants": recipe.variants[:1]}), preset_version=2)
+    second, was_there = reused(world)
+    assert (second != first, was_there) == (True, False)
+    assert reused(world) == (second, True)
+
+
 def test_an_upload_without_the_parameter_is_neither_found_nor_answered_with_what_is_there(world: World) -> None:
     plain = world.submit(PHOTO).image.image_id
     first, was_there = reused(world)

@@ -141,7 +141,9 @@ def find_answer(
     rows, now = ports.images.get_all(ids), ports.clock()
     for image_id in ids:
         row = rows.get(image_id)
-        if isinstance(row, Image) and is_there(row, now=now):
+        # One that was made again since, by its preset's later version, is another answer.
+        # guard: reuse-made-again-is-another
+        if isinstance(row, Image) and is_there(row, now=now) and row.recipe == order.recipe:
             return image_id, row
     # Tombstones are forgotten after their time: so all ids were looked for, and the first may be free again.
     free = (image_id for image_id in ids if image_id not in rows)
