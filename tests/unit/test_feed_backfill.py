@@ -420,7 +420,7 @@ def test_a_million_images_cost_less_than_a_dollar_besides_what_their_rows_events
         began = world.now
         while (outcome := world.feed()) == "goes_on":
             pass
-        used["Lambda GB-milliseconds"] += (world.now - began) / 2
+        used["Lambda GB-milliseconds"] += (world.now - began) // 2
         minutes = max(1.0, LOOK_SECONDS / 60)
         for message in world.lanes.sent[: int(minutes * by_minute)]:
             world.develop(message)

@@ -208,6 +208,13 @@ def test_the_same_bytes_lie_where_the_new_visibility_wants_them_and_nowhere_else
     assert (event.type.value, event.data["visibility"]) == ("image.visibility_changed", path[-1])
 
 
+@pytest.mark.guards("visibility-live-lane")
+def test_an_image_that_was_imported_becomes_visible_in_its_tenants_lane(world: World) -> None:
+    image_id = developed(world)
+    world.images.rows[image_id] = replace(world.row(image_id), lane="bulk")
+    assert (change(world, image_id, PUBLIC).lane, world.lanes.sent[-1].lane) == ("slow", "slow")
+
+
 @pytest.mark.guards(
     "visibility-own-image-only",
     "visibility-needs-an-edge",

@@ -20,7 +20,7 @@ from darkroom.domain.images.works import MAX_IMAGE_VARIANTS, output_key, recipes
 from darkroom.domain.kernel.errors import Rejected, Retryable, UnknownImage
 from darkroom.domain.kernel.message import read_message
 from darkroom.domain.kernel.stored import QuotaExceeded, Stored
-from darkroom.domain.kernel.tenants import Quota
+from darkroom.domain.kernel.tenants import Quota, Tier
 from darkroom.domain.kernel.visibility import PREFIXES, Visibility, visibility_of_key
 from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.domain.webhooks.row_events import event_of, events_of
@@ -254,6 +254,16 @@ def test_a_repeated_request_means_the_same_work(world: World, image_id: str) -> 
     work_off(world)
     assert add(world, image_id, idempotency_key="k").replayed, "also when it has ended"
     assert world.row(image_id).run == 2
+
+
+@pytest.mark.guards("works-live-lane")
+@pytest.mark.parametrize(("tier", "lane"), [(Tier.PAID, "fast"), (Tier.FREE, "slow")])
+def test_more_of_an_image_that_was_imported_is_made_in_its_tenants_lane(
+    world: World, image_id: str, tier: Tier, lane: str
+) -> None:
+    world.images.rows[image_id] = replace(world.row(image_id), lane="bulk")
+    assert add(world, image_id, tier=tier).image.lane == lane == world.lanes.sent[-1].lane
+    assert work_off(world).lane == lane
 
 
 @pytest.mark.guards("works-version-fence")

@@ -132,10 +132,11 @@ def begin_work(
     fingerprint: str | None = None,
     batch: str | None = None,
     awaits_turn: bool = False,
+    lane: str | None = None,
 ) -> Image:
     """The `done` image with work beside it: its next run, with the first attempt ahead. Whoever begins it sends its
-    message, unless it `awaits_turn` in its batch; if that fails, the sweeper does. `expires_at` is cleared: the image
-    was developed in time.
+    message, unless it `awaits_turn` in its batch; if that fails, the sweeper does. It is in its own lane from then on,
+    or in `lane`. `expires_at` is cleared: the image was developed in time.
 
     Raises TransitionRefused for an image that is not `done`.
     """
@@ -143,7 +144,7 @@ def begin_work(
         raise TransitionRefused(f"work begins beside an image that is done, not {image.status}")
     works = works_with(image, kind, now=now, recipe=recipe, visibility=visibility, key=key, fingerprint=fingerprint)
     begun = next_run(
-        replace(image, lane=image.home_lane),
+        replace(image, lane=lane or image.home_lane),
         now=now,
         works=(*works[:-1], replace(works[-1], batch=batch)),
         # Before the first object is put there: whoever deletes the image finds it.

@@ -106,3 +106,8 @@ def lanes_with(concurrency: Mapping[str, int]) -> Mapping[str, Lane]:
 def lane_for(tier: Tier) -> Lane:
     """The lane of an upload by a tenant of that tier. It is chosen once, when the image is accepted."""
     return next(lane for lane in LANES.values() if tier in lane.tiers)
+
+
+def live_lane_for(lane: str, tier: Tier) -> str:
+    """The lane of what a client asks of an image: the image's own, but for one that came by bulk work its tenant's."""
+    return lane if lane in LIVE_LANES else lane_for(tier).name

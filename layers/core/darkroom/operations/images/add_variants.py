@@ -11,6 +11,7 @@ from darkroom.domain.images.transitions import begin_work
 from darkroom.domain.images.works import requested_before, require_few
 from darkroom.domain.kernel.errors import Retryable, UnknownImage
 from darkroom.domain.kernel.ids import is_image_id
+from darkroom.domain.kernel.lanes import live_lane_for
 from darkroom.operations.images.check_order import CheckOrderPorts, ImageRequest
 from darkroom.operations.images.enqueue import EnqueuePorts, enqueue
 from darkroom.operations.images.pin_overlays import pin_overlays
@@ -77,7 +78,8 @@ def add_variants(ports: AddVariantsPorts, request: VariantsRequest) -> Added:
             raise NotDone(image)
         require_few(image, request.order.recipe)
         ports.quotas.require_room(request.tenant_id, request.quota, size_bytes=0, images=0)
-        ports.load_shedder.require_capacity(image.lane, request.tier)
+        lane = live_lane_for(image.home_lane, request.tier)  # guard: works-live-lane
+        ports.load_shedder.require_capacity(lane, request.tier)
         overlays = pin_overlays(ports.images, request.order.recipe, request.tenant_id)
         batch = request.order.batch
         # Known to its batch before the row says so, as an image is. A run that another request takes is dropped there.
@@ -92,6 +94,7 @@ def add_variants(ports: AddVariantsPorts, request: VariantsRequest) -> Added:
             fingerprint=fingerprint,
             batch=batch,
             awaits_turn=awaits_turn,
+            lane=lane,
         )
         try:
             written = ports.images.change(image, after, fence=("version",))  # guard: works-version-fence

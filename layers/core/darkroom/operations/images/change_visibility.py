@@ -10,6 +10,7 @@ from darkroom.domain.images.transitions import begin_work
 from darkroom.domain.images.works import has_visibility
 from darkroom.domain.kernel.errors import Retryable, UnknownImage
 from darkroom.domain.kernel.ids import is_image_id
+from darkroom.domain.kernel.lanes import live_lane_for
 from darkroom.domain.kernel.tenants import Tier
 from darkroom.domain.kernel.visibility import Visibility
 from darkroom.operations.images.add_variants import NotDone
@@ -55,8 +56,9 @@ def change_visibility(
             raise NotDone(image)
         if has_visibility(image, wanted):
             return image
-        ports.load_shedder.require_capacity(image.lane, tier)
-        after = begin_work(image, WorkKind.VISIBILITY, now=ports.clock(), visibility=wanted)
+        lane = live_lane_for(image.home_lane, tier)  # guard: visibility-live-lane
+        ports.load_shedder.require_capacity(lane, tier)
+        after = begin_work(image, WorkKind.VISIBILITY, now=ports.clock(), visibility=wanted, lane=lane)
         try:
             written = ports.images.change(image, after, fence=("version",))  # guard: visibility-version-fence
         except Fenced:
