@@ -92,9 +92,9 @@ class Guarded:
         return {"StreamArn": stream, "ShardId": shard["ShardId"], "ShardIteratorType": "LATEST"}
 
     def planted(self, bucket: str, key: str) -> str:
-        """The key, at which an output is put if there is none: S3 refuses a missing object to a role that may read it
-        and not list its bucket, as the worker."""
-        if bucket == "OutputsBucket":
+        """The key, at which an object is put if there is none: S3 refuses a missing one to a role that may read it and
+        not list its bucket, as the worker, or who presigns reports of imports."""
+        if bucket == "OutputsBucket" or key.startswith("imports/"):
             with suppress(self.root("s3").exceptions.ClientError):
                 self.root("s3").put_object(Bucket=self.physical(bucket), Key=key, Body=b"", IfNoneMatch="*")
         return key

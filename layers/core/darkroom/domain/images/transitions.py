@@ -510,6 +510,8 @@ def delete(image: Image, *, now: Milliseconds, remove_at: Milliseconds = 0) -> I
         "due_at": max(now, remove_at),  # guard: day-originals-removed-in-turn
         "rescues": 0,
         "recipe": None,  # guard: erasure-tombstone-no-recipe
+        "preset_version": None,
+        "chooses": False,
         "fingerprint": "",  # guard: erasure-tombstone-no-fingerprint
         "correlation_id": "",
         "reference": None,  # guard: erasure-tombstone-no-reference
