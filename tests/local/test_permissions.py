@@ -26,7 +26,7 @@ from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.objects import OriginalsBucket, OutputsBucket
 from darkroom.domain.images.image import Image, Variant
 from darkroom.ports.images import OriginalMissing
-from darkroom_cli.doctor.collect import ONE_OBJECT
+from darkroom_cli.doctor.collect import ONE_IMPORT, ONE_OBJECT
 from local_aws.stacks.clients import isolated_clients, of_account, of_role
 from local_aws.tests.emulator_server import in_plain_http
 from tests.erasure import marks_of, traces, unlike_any_other
@@ -277,6 +277,16 @@ def if_written(bucket: str) -> dict[str, str]:
     return {"IfNoneMatch": "*"} if bucket in DELETERS else {"IfMatch": '"none"'}
 
 
+def listed(s3: Any, bucket: str, prefix: str, otherwise: str | None) -> None:
+    """List what begins like an object, or like an import's, if only that is allowed."""
+    try:
+        s3.list_objects_v2(Bucket=bucket, Prefix=prefix)
+    except ClientError:
+        if otherwise is None:
+            raise
+        s3.list_objects_v2(Bucket=bucket, Prefix=otherwise)
+
+
 def called(guarded: Guarded, client: Callable[[str], Any], grant: Grant) -> None:
     """Make a call that needs exactly this permission, and changes nothing that any test checks."""
     action, target = grant
@@ -330,7 +340,7 @@ def called(guarded: Guarded, client: Callable[[str], Any], grant: Grant) -> None
                 "DeleteObjectVersion": lambda: client(service).delete_object(
                     Bucket=bucket, Key=at, VersionId=uuid4().hex
                 ),
-                "ListBucket": lambda: client(service).list_objects_v2(Bucket=bucket, Prefix=prefix),
+                "ListBucket": lambda: listed(client(service), bucket, prefix, ONE_IMPORT.get(logical)),
                 "ListBucketVersions": lambda: client(service).list_object_versions(Bucket=bucket, Prefix=prefix),
                 "GetBucketPolicy": lambda: client(service).get_bucket_policy(Bucket=bucket),
                 "DeleteBucketPolicy": lambda: client(service).delete_bucket_policy(Bucket=bucket),

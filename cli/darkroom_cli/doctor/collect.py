@@ -101,6 +101,9 @@ ONE_OBJECT = {
 }
 """A prefix with a whole id in each bucket that functions read: the list of one object, or of one image's."""
 
+ONE_IMPORT = {"UploadsBucket": f"imports/ba_{_NOBODYS}/manifest"}
+"""The same for what reads manifests."""
+
 
 class WouldChange(Exception):
     """Doctor was about to call an operation that may change something: a bug of its own."""
@@ -341,10 +344,10 @@ class _StackReader:
             ]
             if not lists:
                 continue
-            one_object = ONE_OBJECT[name]
-            if not all(self._may(role.arn, lists, arn, one_object)):
+            objects = [places[name] for places in (ONE_OBJECT, ONE_IMPORT) if name in places]
+            if not any(all(self._may(role.arn, lists, arn, one_object)) for one_object in objects):
                 nothing.add(name)
-            if any(self._may(role.arn, lists, arn, one_object.partition("/")[0] + "/")):
+            if any(any(self._may(role.arn, lists, arn, f"{each.partition('/')[0]}/")) for each in objects):
                 everything.add(name)
         return Listing(everything=frozenset(everything), nothing=frozenset(nothing))
 
