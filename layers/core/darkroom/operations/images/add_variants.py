@@ -78,7 +78,8 @@ def add_variants(ports: AddVariantsPorts, request: VariantsRequest) -> Added:
             raise NotDone(image)
         require_few(image, request.order.recipe)
         ports.quotas.require_room(request.tenant_id, request.quota, size_bytes=0, images=0)
-        lane = live_lane_for(image.home_lane, request.tier)  # guard: works-live-lane
+        lane = image.home_lane
+        lane = live_lane_for(lane, request.tier)  # guard: works-live-lane
         ports.load_shedder.require_capacity(lane, request.tier)
         overlays = pin_overlays(ports.images, request.order.recipe, request.tenant_id)
         batch = request.order.batch

@@ -56,7 +56,8 @@ def change_visibility(
             raise NotDone(image)
         if has_visibility(image, wanted):
             return image
-        lane = live_lane_for(image.home_lane, tier)  # guard: visibility-live-lane
+        lane = image.home_lane
+        lane = live_lane_for(lane, tier)  # guard: visibility-live-lane
         ports.load_shedder.require_capacity(lane, tier)
         after = begin_work(image, WorkKind.VISIBILITY, now=ports.clock(), visibility=wanted, lane=lane)
         try:
