@@ -32,7 +32,7 @@ def with_lane(template: str, lane: Lane, model: Lane) -> str:
 def _with_lane(line: str, lane: Lane, model: Lane) -> str:
     """A line with the new lane beside the model in each list, or followed by its copy if all of it is the model's."""
     name, title = model.name, model.name.capitalize()
-    if line.lstrip().startswith("#"):
+    if line.lstrip().startswith("#") or "_QUEUE_URL: !If " in line:  # whose queue another lane takes is no list
         return line
     in_lists = {
         rf"!(?:Ref|GetAtt) {title}(?:Queue|DeadLetters)(?:\.Arn)?(?=[,\]])": ", ",

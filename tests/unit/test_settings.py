@@ -86,12 +86,12 @@ def test_every_lane_has_its_queue_and_its_workers() -> None:
 
 
 def test_a_row_is_all_that_another_lane_needs_beside_its_slice_of_the_template(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(LANES, "night", replace(SLOW, name="night", tiers=frozenset(), concurrency=2))
-    with pytest.raises(MissingSettings, match=r"LaneSettings: NIGHT_QUEUE_URL: it is missing\. Set"):
+    monkeypatch.setitem(LANES, "weekly", replace(SLOW, name="weekly", tiers=frozenset(), concurrency=2))
+    with pytest.raises(MissingSettings, match=r"LaneSettings: WEEKLY_QUEUE_URL: it is missing\. Set"):
         LaneSettings.read(LANE_VARIABLES)
-    variables = {**LANE_VARIABLES, "NIGHT_QUEUE_URL": "n", "NIGHT_CONCURRENCY": "4"}
-    assert LaneSettings.read(variables).queue_urls["night"] == "n"
-    assert ConcurrencySettings.read(variables).service["night"].concurrency == 4
+    variables = {**LANE_VARIABLES, "WEEKLY_QUEUE_URL": "n", "WEEKLY_CONCURRENCY": "4"}
+    assert LaneSettings.read(variables).queue_urls["weekly"] == "n"
+    assert ConcurrencySettings.read(variables).service["weekly"].concurrency == 4
 
 
 @pytest.mark.parametrize("workers", ["1", "1001", "many", ""])
