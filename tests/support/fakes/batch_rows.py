@@ -14,6 +14,7 @@ from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.ports.bulk import BatchCursor, BatchPage, DueRow, Found
 from darkroom.ports.kernel import Fenced, UnreadableRow
 from tests.support.fakes.imports import FakeImports, FakeManifests
+from tests.support.fakes.rows import changed
 from tests.support.fakes.stores import FakeImages
 
 
@@ -35,13 +36,7 @@ class FakeBatches:
         return self.rows.setdefault(batch.batch_id, batch)
 
     def change(self, before: Batch, after: Batch) -> Batch:
-        current, written = self.rows.get(before.batch_id), replace(after, version=before.version + 1)
-        if current == written:  # this write's own first attempt, whose answer was lost
-            return written
-        if current is None or current.version != before.version:
-            raise Fenced(current)
-        self.rows[before.batch_id] = written
-        return written
+        return changed(self.rows, before.batch_id, before, after)
 
     def of_tenant(self, tenant_id: str, *, after: BatchCursor | None, limit: int) -> BatchPage:
         own = [row for row in self.rows.values() if row.tenant_id == tenant_id]
@@ -141,16 +136,7 @@ class FakeBackfills:
         return self.rows.setdefault(backfill.backfill_id, backfill)
 
     def change(self, before: Backfill, after: Backfill) -> Backfill:
-        return self._write(before, after)
-
-    def _write(self, before: Backfill, after: Backfill) -> Backfill:
-        current, written = self.rows.get(before.backfill_id), replace(after, version=before.version + 1)
-        if current == written:  # this write's own first attempt, whose answer was lost
-            return written
-        if current is None or current.version != before.version:
-            raise Fenced(current)
-        self.rows[before.backfill_id] = written
-        return written
+        return changed(self.rows, before.backfill_id, before, after)
 
     def put_page(self, before: Backfill, after: Backfill, page: Page) -> Backfill:
         written = self._with_page(before, after)
@@ -166,7 +152,7 @@ class FakeBackfills:
         current = self.rows.get(before.backfill_id)
         if current is None or current.version != before.version:
             raise Fenced(current)
-        return self._write(before, after)
+        return changed(self.rows, before.backfill_id, before, after)
 
     def pages(self, backfill_id: str) -> Sequence[Page]:
         return [self.kept[key] for key in sorted(self.kept) if key[0] == backfill_id]

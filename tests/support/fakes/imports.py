@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from darkroom.domain.bulk.imports import Import
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.ports.bulk import StoredManifest
-from darkroom.ports.kernel import Fenced
 from darkroom.ports.uploads import UploadForm
+from tests.support.fakes.rows import changed
 
 
 @dataclass
@@ -25,13 +25,7 @@ class FakeImports:
         return self.rows.setdefault(row.batch_id, row)
 
     def change(self, before: Import, after: Import) -> Import:
-        current, written = self.rows.get(before.batch_id), replace(after, version=before.version + 1)
-        if current == written:  # this write's own first attempt, whose answer was lost
-            return written
-        if current is None or current.version != before.version:
-            raise Fenced(current)
-        self.rows[before.batch_id] = written
-        return written
+        return changed(self.rows, before.batch_id, before, after)
 
 
 @dataclass

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Hashable
+from dataclasses import fields, replace
 from typing import Any
 
 from darkroom.aws.images.memory_table import record_id
@@ -11,6 +12,18 @@ from darkroom.domain.images.image import TOMBSTONE_FIELDS, UNKNOWN_SOURCE, Image
 from darkroom.domain.images.transitions import accept
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.recipes.presets import PRESETS
+from darkroom.ports.kernel import Fenced
+
+
+def changed[Key: Hashable, Row: Any](rows: dict[Key, Row], key: Key, before: Row, after: Row) -> Row:
+    """What a table of versioned rows does with a change that was decided on `before`. Raises Fenced."""
+    current, written = rows.get(key), replace(after, version=before.version + 1)
+    if current == written:  # this write's own first attempt, whose answer was lost
+        return written
+    if current is None or current.version != before.version:
+        raise Fenced(current)
+    rows[key] = written
+    return written
 
 
 def accepted_image(*, now: Milliseconds, **stated: Any) -> Image:

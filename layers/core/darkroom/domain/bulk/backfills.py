@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from dataclasses import astuple, dataclass, replace
 from enum import StrEnum
 
+from darkroom.domain.bulk.batches import KEPT_DAYS
 from darkroom.domain.images.image import DeadLetterState, Image, Status, Work
 from darkroom.domain.images.transitions import redevelop
 from darkroom.domain.images.works import require_few
 from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.kernel.figures import added
 from darkroom.domain.kernel.ids import image_id_from_bits
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import BULK, LIVE_LANES, USUAL_PHOTO_SECONDS, Lane
@@ -28,9 +30,6 @@ a backfill costs."""
 FED_SECONDS = 300
 """For how many seconds at the usual rate of its lane's workers images are begun ahead, and how much of its rate a look
 may catch up with: longer than the pause between two looks, so that the workers do not wait for the next."""
-
-KEPT_DAYS = 400
-"""How long a backfill is kept after its end."""
 
 
 class BackfillState(StrEnum):
@@ -70,8 +69,7 @@ class BackfillCounts:
     unreadable: int = 0
 
     def __add__(self, other: BackfillCounts) -> BackfillCounts:
-        sums = (left + right for left, right in zip(astuple(self), astuple(other), strict=True))
-        return BackfillCounts(**dict(zip(self.__dataclass_fields__, sums, strict=True)))
+        return added(self, other)
 
     @property
     def images(self) -> int:
@@ -161,11 +159,6 @@ def backfill_id_from_bits(random_bits: bytes) -> str:
     return PREFIX + image_id_from_bits(random_bits)
 
 
-def is_backfill_id(text: str) -> bool:
-    """Whether `text` has the beginning of a backfill's id."""
-    return text.startswith(PREFIX)
-
-
 def start(backfill_id: str, selection: Selection, *, rate: int | None, now: Milliseconds) -> Backfill:
     """The row of a new backfill, due at once."""
     return Backfill(backfill_id=backfill_id, created_at=now, selection=selection, rate=rate, due_at=now)
@@ -179,7 +172,7 @@ def decided(backfill: Backfill, state: BackfillState, *, now: Milliseconds) -> B
 
 
 def look_again(backfill: Backfill, *, waits_for: str | None, now: Milliseconds) -> Backfill:
-    """The backfill with its next look: when its rate allows more, and otherwise after the usual pause."""
+    """The backfill with its next look, and what it waits for until then."""
     return replace(backfill, waits_for=waits_for, compared_at=0, due_at=now + LOOK_SECONDS * 1000)
 
 

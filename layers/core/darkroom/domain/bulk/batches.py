@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from darkroom.domain.bulk.members import Member
 from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.kernel.figures import added
 from darkroom.domain.kernel.ids import DIGIT, image_id_for_key, image_id_from_bits
 from darkroom.domain.kernel.instants import Milliseconds
 
@@ -31,7 +32,7 @@ OPEN_DAYS = 7
 """When a batch that its client never closes closes by itself."""
 
 KEPT_DAYS = 400
-"""How long a batch is kept after it has ended, and what is known of its images after they joined it: an image may be
+"""How long bulk work is kept after it has ended, and what is known of its images after they joined it: an image may be
 scheduled for a year ahead."""
 
 RESERVED_SECONDS = 300
@@ -85,8 +86,7 @@ class Counts:
     expired: int = 0
 
     def __add__(self, other: Counts) -> Counts:
-        sums = (left + right for left, right in zip(astuple(self), astuple(other), strict=True))
-        return Counts(**dict(zip(self.__dataclass_fields__, sums, strict=True)))
+        return added(self, other)
 
     @property
     def ended(self) -> int:

@@ -71,7 +71,7 @@ def _beside_added(image: Image, work: Work) -> tuple[Recipe, ...]:
     recipe = cast("Recipe", work.recipe)
     if work.kind is not WorkKind.REDEVELOP:
         return (recipe,)
-    added, left = {variant.name for other in image.added for variant in other.variants}, recipe.variants
+    added, left = _names_added(image), recipe.variants
     if added:  # guard: works-added-stay
         left = tuple(variant for variant in left if variant.name not in added)
     return (recipe.model_copy(update={"variants": left}),) if left else ()
@@ -81,8 +81,8 @@ def leading(image: Image, recipe: Recipe) -> tuple[VariantSpec, ...]:
     """The variants of the image's first recipe, if this is another one with the same edits: what it makes comes of the
     pictures that those came of. So a variant has the same bytes whether the first recipe has it, or it is added, made
     again or made on request."""
-    is_anew = image.work is not None and image.work.kind is WorkKind.REDEVELOP
-    first = image.work.recipe if is_anew and image.work is not None else image.recipe
+    work = image.work
+    first = work.recipe if work is not None and work.kind is WorkKind.REDEVELOP else image.recipe
     if first is None or recipe == first:
         return ()
     return () if _edits(recipe) != _edits(first) else first.variants  # guard: works-other-edits-follow-nothing
@@ -226,7 +226,7 @@ def end_of_work(image: Image, work: Work, status: Status, changes: dict[str, Any
 def _redeveloped(image: Image, work: Work, changes: dict[str, Any]) -> dict[str, Any]:
     """The image as its preset's present version makes it, with what was added to it. Objects of earlier runs stay until
     it is deleted, as a redo leaves them."""
-    added = {variant.name for recipe in image.added for variant in recipe.variants}
+    added = _names_added(image)
     kept = tuple(variant for variant in image.variants if own_name(variant.name) in added)
     return {
         "attempts": changes["attempts"],
@@ -237,6 +237,10 @@ def _redeveloped(image: Image, work: Work, changes: dict[str, Any]) -> dict[str,
         "attention": changes["attention"] or image.attention,
         "notices": tuple(dict.fromkeys((*image.notices, *changes["notices"]))),
     }
+
+
+def _names_added(image: Image) -> set[str]:
+    return {variant.name for recipe in image.added for variant in recipe.variants}
 
 
 def _added(image: Image, recipe: Recipe | None) -> tuple[Recipe, ...]:

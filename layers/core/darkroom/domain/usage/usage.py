@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from darkroom.domain.kernel.figures import added
 from darkroom.domain.kernel.instants import Milliseconds, day_of
 from darkroom.domain.kernel.stored import NOTHING, Stored
 
@@ -42,8 +43,7 @@ class Usage:
     variant_pixels: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        sums = (left + right for left, right in zip(astuple(self), astuple(other), strict=True))
-        return Usage(**dict(zip(self.__dataclass_fields__, sums, strict=True)))
+        return added(self, other)
 
 
 @dataclass(frozen=True, kw_only=True)

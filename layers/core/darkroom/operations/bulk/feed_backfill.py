@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Literal, cast
+from typing import cast
 
 from darkroom.bookkeeping import report_failure
 from darkroom.domain.bulk.backfills import (
@@ -24,25 +24,20 @@ from darkroom.domain.bulk.backfills import (
     with_page,
     without_page,
 )
-from darkroom.domain.images.image import DUE_SHARD_NAMES, Image, message_for
+from darkroom.domain.images.image import Image, message_for, waiting_shards_of
 from darkroom.domain.kernel.lanes import BULK, LIVE_LANES, Lane
 from darkroom.domain.recipes.recipes import Recipe
+from darkroom.operations.bulk.settle_batch import SHARE_SECONDS, Settled
 from darkroom.operations.images.enqueue import EnqueuePorts, mark_due
+from darkroom.operations.sweeping.measure_lanes import waited_seconds
 from darkroom.ports.bulk import Backfills, ImageScan
 from darkroom.ports.kernel import Fenced, UnreadableRow
 from darkroom.ports.pauses import KnownPauses, nothing_paused
-
-SHARE_SECONDS = 5
-"""How long a look lasts before it is the turn of other bulk work."""
 
 _AT_ONCE = 10
 """How many messages SQS takes in a request: sent one by one, those of a million images cost $0.40."""
 
 _UNENDED = (ImageState.AHEAD, ImageState.BUSY, ImageState.WORKING)
-
-type Fed = Literal["gone", "ended", "later", "goes_on"]
-"""What came of a look: the backfill is gone or has ended before, it has ended now, it is looked at later, or there was
-no time for all that could be done."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +58,7 @@ def feed_backfill(
     *,
     out_of_time: Callable[[], bool] = lambda: False,
     unreadable: Callable[[UnreadableRow], object] = lambda _: None,
-) -> Fed:
+) -> Settled:
     """Settles the pages all of whose images have ended, begins images of the others that are not begun yet, and finds
     more pages until something is to be waited for, which the row then says.
 
@@ -89,6 +84,7 @@ class _Look:
     out_of_time: Callable[[], bool]
     unreadable: Callable[[UnreadableRow], object]
     rests_at: int = field(init=False)
+    compared_at: int = field(init=False)
     unsent: list[Image] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -98,7 +94,7 @@ class _Look:
     def rests(self) -> bool:
         return self.out_of_time() or self.ports.clock() >= self.rests_at  # guard: bulk-backfills-in-turns
 
-    def over(self) -> Fed:
+    def over(self) -> Settled:
         """Raises Fenced if the row was changed meanwhile."""
         waits_for = self._why_nothing_begins()
         if is_to_compare(self.backfill, self.ports.clock()):
@@ -134,13 +130,8 @@ class _Look:
         if pauses.of(BULK.name) is not None:  # guard: bulk-backfill-paused-lane
             return f"the lane {BULK.name}, which is paused"
         for lane in LIVE_LANES:
-            if pauses.of(lane) is not None:
-                continue  # nobody waits for it
-            for shard in DUE_SHARD_NAMES:
-                since = ports.images.oldest_waiting(lane, shard)
-                if since is None:
-                    continue
-                waited = (now - pauses.counted_since(since, lane)) / 1000
+            for shard in waiting_shards_of(lane):
+                waited = waited_seconds(ports.images, pauses, lane, shard, now)
                 if waits_too_long(lane, waited):  # guard: bulk-backfill-after-live-traffic
                     return f"the lane {lane}, whose oldest image waits for {waited:.0f} seconds"
         return None

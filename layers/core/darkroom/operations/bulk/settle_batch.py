@@ -45,8 +45,8 @@ SHARE_SECONDS = 5
 minutes."""
 
 type Settled = Literal["gone", "ended", "later", "goes_on"]
-"""What came of a look: the batch is gone or has ended before, it has ended now, it is looked at later, or there was no
-time for all of its images: then the look goes on where it was left."""
+"""What came of a look at bulk work: it is gone or has ended before, it has ended now, it is looked at later, or there
+was no time for all of it: then the look goes on where it was left."""
 
 
 class BatchesPorts(Protocol):
@@ -226,7 +226,7 @@ class _Compared:
 
 
 def _compare(ports: SettleBatchPorts, batch: Batch, members: Mapping[str, Member]) -> _Compared:
-    rows = ports.images.get_all(list({member.image_id: None for member in members.values()}))
+    rows = ports.images.get_all([member.image_id for member in members.values()])
     now_are: dict[str, Member | None] = {}
     for name, member in members.items():
         row = rows.get(member.image_id)

@@ -62,19 +62,22 @@ class Measures:
     problems: dict[str, Exception] = field(default_factory=dict)
 
 
+def waited_seconds(images: Images, pauses: Pauses, lane: str, shard: str, now: Milliseconds) -> float:
+    """How long the oldest unfinished image in one of a lane's shards has waited; 0 if none waits, or the lane is
+    paused. Raises Retryable."""
+    if pauses.of(lane) is not None:  # guard: pause-lane-never-late
+        return 0.0
+    since = images.oldest_waiting(lane, shard)
+    if since is not None:  # guard: pause-resumed-lane-not-late
+        since = pauses.counted_since(since, lane)
+    return 0.0 if since is None else max(0.0, (now - since) / 1000)
+
+
 def measure_lanes(ports: MeasureLanesPorts) -> Measures:
     """Measures everything that can be measured now. It never raises: what cannot be is a problem of that lane or queue
     alone."""
     problems: dict[str, Exception] = {}
     now, pauses = ports.clock(), ports.pauses()
-
-    def oldest_seconds(lane: str, shard: str) -> float:
-        if pauses.of(lane) is not None:  # guard: pause-lane-never-late
-            return 0.0
-        since = ports.images.oldest_waiting(lane, shard)
-        if since is not None:  # guard: pause-resumed-lane-not-late
-            since = pauses.counted_since(since, lane)
-        return 0.0 if since is None else max(0.0, (now - since) / 1000)
 
     def untaken() -> int:
         depth = ports.fetch_queue.depth()
@@ -82,7 +85,7 @@ def measure_lanes(ports: MeasureLanesPorts) -> Measures:
 
     works: list[tuple[str, str, Callable[[], Any]]] = [
         *(
-            ("the oldest image", lane, partial(oldest_seconds, lane, shard))
+            ("the oldest image", lane, partial(waited_seconds, ports.images, pauses, lane, shard, now))
             for lane in ports.service
             for shard in waiting_shards_of(lane)
         ),
