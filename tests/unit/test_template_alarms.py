@@ -142,7 +142,9 @@ def test_the_dead_letters_of_a_lane_that_is_added_are_watched_too() -> None:
     model = list(LANES.values())[-1]
     added = with_lane(OBSERVABILITY.read_text(), replace(model, name="urgent"), model)
     watched = added.partition("\n  DeadLettersAlarm:\n")[2].partition("\n  EventDeadLettersAlarm:\n")[0]
-    assert f" + {model.name} + urgent + " in watched
+    (before,) = re.findall(r"Expression: (fast \+ .*) \+ hold \+ upload \+ fetch}", OBSERVABILITY.read_text())
+    after = f"{before} ".replace(f" + {model.name} ", f" + {model.name} + urgent ")
+    assert f"Expression: {after}+ hold + upload + fetch}}" in watched and "urgent" in after
     assert "{Id: urgent, " in watched and "!Ref UrgentDeadLetters" in watched
     given = with_lane(TEMPLATE.read_text(), replace(model, name="urgent"), model)
     assert "UrgentDeadLetters: !GetAtt UrgentDeadLetters.QueueName\n" in given
