@@ -263,7 +263,7 @@ def of_a_bad_hour(route: Route) -> None:
     for lane in seen["lanes"]:
         lane.update(calm, late={"number": 0, "is_all": True})
         lane["error_budget"].update({"left_percent": None, "fast_burn": 0, "slow_burn": 0})
-    late, _ = seen["lanes"]
+    late = seen["lanes"][0]
     late["late"]["number"] = 4
     seen["queues"][late["lane"]]["waiting"] = 100
     seen["dead_letters"] = {"queues": {"delivery": 2}, "causes": [], "coming": {"number": 0, "is_all": True}}

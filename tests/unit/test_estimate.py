@@ -75,7 +75,7 @@ def test_a_withdrawn_image_waits_for_nobody() -> None:
 
 @pytest.mark.guards("estimate-unknown-lane")
 def test_a_lane_that_this_version_does_not_know_is_not_estimated() -> None:
-    assert House().says(replace(pending(), lane="bulk")) is None
+    assert House().says(replace(pending(), lane="express")) is None
 
 
 @pytest.mark.parametrize(("settled", "seconds"), [(3, 22), (2, None), (0, None)])

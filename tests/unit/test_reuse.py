@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -34,7 +35,7 @@ def become(world: World, image_id: str, **changes: Any) -> None:
     world.images.rows[image_id] = replace(world.row(image_id), **changes)
 
 
-@pytest.mark.guards("reuse-own-tenant", "reuse-same-bytes", "reuse-same-recipe")
+@pytest.mark.guards("reuse-own-tenant", "reuse-same-bytes")
 @pytest.mark.parametrize("ask", [reused, announced])
 @pytest.mark.parametrize(
     ("again", "is_same"),
@@ -67,6 +68,13 @@ def test_an_image_that_a_later_version_of_its_preset_has_made_again_is_no_answer
     second, was_there = reused(world)
     assert (second != first, was_there) == (True, False)
     assert reused(world) == (second, True)
+
+
+@pytest.mark.guards("reuse-same-recipe")
+def test_each_recipe_of_a_photo_has_its_own_ids_however_many_there_are(world: World) -> None:
+    recipes = [json.dumps({"variants": [{"name": "small", "width": width}]}) for width in range(100, 102 + GENERATIONS)]
+    firsts = [reused(world, recipe=recipe)[0] for recipe in recipes]
+    assert [reused(world, recipe=recipe) for recipe in recipes] == [(first, True) for first in firsts]
 
 
 def test_an_upload_without_the_parameter_is_neither_found_nor_answered_with_what_is_there(world: World) -> None:

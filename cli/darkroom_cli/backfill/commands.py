@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from darkroom.domain.recipes.presets import VERSIONS
 from darkroom_cli.options import JsonOption, YesOption, option
 from darkroom_cli.stack.target import RegionOption, StackOption, reach
 from darkroom_cli.terminal import display
@@ -37,6 +36,9 @@ app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_
 
 def preset_of(text: str) -> str:
     """A preset and a version of it, `standard@2`. Raises typer.BadParameter."""
+    # Only here: a preset that is edited wrongly fails the import, and no other command.
+    from darkroom.domain.recipes.presets import VERSIONS
+
     match = re.fullmatch(r"(\w+)@([1-9][0-9]{0,8})", text, re.ASCII)
     if match is None or match[1] not in VERSIONS:
         known = ", ".join(f"{name}@{version}" for name, version in VERSIONS.items())

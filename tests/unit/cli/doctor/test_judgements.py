@@ -67,7 +67,7 @@ def test_nothing_is_wrong_with_a_sound_stack() -> None:
 @pytest.mark.guards("doctor-unwatched-dead-letters", case="each-dead-letter-tells: UsageDeadLetters no alarm watches")
 @pytest.mark.guards(
     "doctor-unreserved-concurrency",
-    case="reserved-concurrency: account consumers may take 20, and a fifth is left for the API (19)",
+    case="reserved-concurrency: account consumers may take 30, and a fifth is left for the API (29)",
 )
 @pytest.mark.parametrize(("check", "change", "subject", "words"), cases_of(WRONG))
 def test_what_is_wrong_is_found_without_production(check: Check, change: Change, subject: str, words: str) -> None:
