@@ -5,15 +5,21 @@ from __future__ import annotations
 
 import io
 import json
+import re
+from datetime import UTC, datetime
 from typing import Any
 
 import boto3
 import pytest
 from botocore.auth import S3SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
+from botocore.config import Config
 from botocore.credentials import Credentials
+from botocore.exceptions import ReadTimeoutError
+from botocore.stub import Stubber
 
 from darkroom.aws.images.queues import SqsFetchQueue
+from darkroom.aws.imports.bucket_images import BucketImages
 from darkroom.domain.images.image import Status, message_for
 from darkroom.domain.images.media_types import SNIFF_BYTES
 from darkroom.domain.imports.fetch import Fetched, Unfetched
@@ -92,6 +98,74 @@ def test_of_a_file_that_is_no_picture_only_the_first_bytes_are_fetched(kind: str
         answer = images.fetch(url, max_bytes=len(PHOTO), is_picture=lambda first: len(first) != SNIFF_BYTES)
     assert isinstance(answer, Fetched)
     assert answer.body == PHOTO[:SNIFF_BYTES]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("key", "most", "outcome"),
+    [
+        ("a b%2F+.jpg", len(PHOTO), PHOTO),
+        ("a b%2F+.jpg", len(PHOTO) - 1, "fetch_too_large"),
+        ("notes.txt", len(PHOTO), b"x" * SNIFF_BYTES),
+        ("nothing", len(PHOTO), "fetch_not_found"),
+    ],
+)
+@pytest.mark.guards("fetch-bucket-file-size")
+def test_an_image_in_a_bucket_is_fetched_as_from_a_server(
+    kind: str, key: str, most: int, outcome: bytes | str, aws: Aws
+) -> None:
+    s3, fake = boto3.client("s3"), FakeRemoteImages()
+    for name, body in (("a b%2F+.jpg", PHOTO), ("notes.txt", b"x" * 9999)):
+        s3.put_object(Bucket=aws.uploads_bucket, Key=name, Body=body)
+        fake.serve(f"s3://{aws.uploads_bucket}/{name}", body)
+    images: RemoteImages = fake if kind == "fake" else BucketImages(s3)
+    most = max(most, 9999) if outcome == b"x" * SNIFF_BYTES else most
+    answer = images.fetch(f"s3://{aws.uploads_bucket}/{key}", max_bytes=most, is_picture=PHOTO[:SNIFF_BYTES].startswith)
+    assert (answer.body if isinstance(answer, Fetched) else answer.code) == outcome
+    if kind != "fake" and isinstance(answer, Fetched):
+        assert (answer.provenance.etag or "").startswith('"')
+        assert re.fullmatch(r"\w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT", answer.provenance.last_modified or "")
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "outcome", "may_pass"),
+    [
+        ("AccessDenied", 403, "fetch_refused", False),
+        ("NoSuchBucket", 404, "fetch_not_found", False),
+        ("InvalidObjectState", 403, "fetch_refused", False),
+        ("KMS.DisabledException", 400, "fetch_failed", False),
+        ("SlowDown", 503, "fetch_failed", True),
+        ("InternalError", 500, "fetch_failed", True),
+    ],
+)
+def test_what_a_bucket_answers_instead_of_a_file_is_told_to_the_images_owner(
+    code: str, status: int, outcome: str, may_pass: bool, aws: Aws
+) -> None:
+    s3 = boto3.client("s3", config=Config(retries={"total_max_attempts": 1, "mode": "standard"}))
+    with Stubber(s3) as stub:
+        stub.add_client_error("get_object", service_error_code=code, http_status_code=status)
+        answer = BucketImages(s3).fetch("s3://photos/1.jpg", max_bytes=1, is_picture=lambda _: True)
+    assert isinstance(answer, Unfetched)
+    assert (answer.code, answer.may_pass) == (outcome, may_pass)
+    assert "photos" not in answer.message
+
+
+def test_a_file_whose_bucket_breaks_off_is_fetched_again(aws: Aws) -> None:
+    class Body:
+        def read(self, most: int = -1) -> bytes:
+            if most > 0:
+                return PHOTO[:most]
+            raise ReadTimeoutError(endpoint_url="https://photos.s3.amazonaws.com")
+
+    s3 = boto3.client("s3")
+    with Stubber(s3) as stub:
+        stub.add_response(
+            "get_object",
+            {"Body": Body(), "ContentLength": len(PHOTO), "ETag": '"1"', "LastModified": datetime.now(UTC)},
+        )
+        answer = BucketImages(s3).fetch("s3://photos/1.jpg", max_bytes=len(PHOTO), is_picture=lambda _: True)
+    assert isinstance(answer, Unfetched)
+    assert (answer.code, answer.may_pass) == ("fetch_failed", True)
 
 
 def post(functions: Functions, query: str = "", key: str | None = None, **written: Any) -> dict[str, Any]:

@@ -24,7 +24,14 @@ def tenants_of(kind: str, aws: Aws) -> TenantRegistry:
 
 
 @BOTH
-@pytest.mark.parametrize("tenant", [ACME, replace(ACME, state=TenantState.SUSPENDED, requests_per_second=3, burst=4)])
+@pytest.mark.parametrize(
+    "tenant",
+    [
+        ACME,
+        replace(ACME, state=TenantState.SUSPENDED, requests_per_second=3, burst=4),
+        replace(ACME, import_from=("s3://photos/acme/", "s3://exports/")),
+    ],
+)
 def test_a_tenant_is_read_as_it_was_added(kind: str, tenant: Tenant, aws: Aws) -> None:
     tenants = tenants_of(kind, aws)
     assert tenants.tenant("acme") is None

@@ -14,10 +14,12 @@ from darkroom.domain.images.limits import Limits
 from darkroom.domain.images.media_types import SNIFF_BYTES
 from darkroom.domain.images.service_level import GIVEN_UP
 from darkroom.domain.images.transitions import MAX_FETCH_CLAIMS
+from darkroom.domain.imports.bucket_files import NOT_REGISTERED
 from darkroom.domain.imports.fetch import MAX_FETCHES, Unfetched
 from darkroom.domain.kernel.errors import Rejected, Retryable, TurnedAway
 from darkroom.domain.kernel.field_problems import InvalidFields
 from darkroom.domain.kernel.fingerprint import fingerprint
+from darkroom.domain.kernel.tenants import Tenant, Tier
 from darkroom.domain.webhooks.row_events import event_of, events_of
 from darkroom.http.images.request_models import MAX_ORDER_BYTES
 from darkroom.http.imports.fetches import read_fetch
@@ -354,6 +356,24 @@ def test_an_earlier_workers_original_counts_although_its_source_sends_another_pi
     row = world.row(image.image_id)
     assert (row.source.size_bytes, world.originals.objects[image.image_id]) == (len(PHOTO), PHOTO)
     assert row.fetched == Provenance(), "what was said of the other picture is not told of this one"
+
+
+@pytest.mark.guards("fetch-registered-still")
+@pytest.mark.parametrize("places", [None, (), ("s3://photos/others/",)])
+def test_a_file_in_a_bucket_is_not_read_once_its_place_is_not_registered_any_more(
+    places: tuple[str, ...] | None,
+) -> None:
+    world, url = World(), "s3://photos/acme/1.jpg"
+    world.bucket_images.serve(url, PHOTO)
+    world.check_url = lambda _: None
+    row = world.ask(url).image
+    if places is not None:
+        world.tenants.add_tenant(Tenant(tenant_id="default", tier=Tier.FREE, created_at=1, import_from=places))
+    assert fetch(world, row).outcome == "failed"
+    failed = world.row(row.image_id)
+    assert failed.error is not None
+    assert (failed.error.code, failed.error.message) == ("fetch_refused", NOT_REGISTERED)
+    assert world.bucket_images.asked == []
 
 
 @pytest.mark.guards("fetch-other-photo-refused")

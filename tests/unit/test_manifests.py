@@ -129,7 +129,6 @@ def test_a_row_that_never_ends_is_found_before_the_file_does(kind: ManifestForma
     ("written", "field", "message"),
     [
         ({}, "url", "has no url"),
-        ({"url": "s3://bucket/key"}, "url", "presign it"),
         ({"url": "http://photos.example/"}, "url", "https://"),
         ({"url": URL, "key": "é"}, "key", "printable ASCII"),
         ({"url": URL, "preset": "large"}, "preset", "Known presets"),

@@ -14,8 +14,9 @@ from darkroom.domain.bulk import manifests
 from darkroom.domain.bulk.batches import BatchState, Counts, OnFailure
 from darkroom.domain.bulk.imports import Import, ImportState, WaitsFor
 from darkroom.domain.bulk.manifests import ManifestFormat
-from darkroom.domain.images.image import Status
+from darkroom.domain.images.image import Status, message_for
 from darkroom.domain.images.order import order_of
+from darkroom.domain.imports.bucket_files import NOT_REGISTERED
 from darkroom.domain.kernel.errors import Retryable, TurnedAway
 from darkroom.domain.kernel.tenants import Quota, Tenant, TenantState, Tier
 from darkroom.domain.pauses.pauses import Pause
@@ -24,6 +25,7 @@ from darkroom.operations.bulk.manage_batches import WantedBatch
 from darkroom.operations.bulk.manage_imports import ManageImportsPorts, WantedImport, create_import, read_import
 from darkroom.ports.kernel import Fenced, UnreadableRow
 from tests.support.fakes.batches import BatchesWorld
+from tests.support.fakes.pictures import jpeg
 
 URLS = [f"https://photos.example/{number}.jpg" for number in range(3)]
 MANIFEST = ("url,key,preset,tags\n" + "".join(f"{url},k{number},,a|b\n" for number, url in enumerate(URLS))).encode()
@@ -73,6 +75,21 @@ def test_what_is_wrong_with_a_row_is_reported_and_affects_no_other() -> None:
         (3, "k2", "key"),
     ]
     assert all("." in line["message"] for line in report(world, row))
+
+
+def test_a_row_may_name_a_file_in_a_bucket_whose_place_is_registered_for_its_tenant() -> None:
+    world = BatchesWorld()
+    mine, others = "s3://photos/acme/1.jpg", "s3://photos/globex/1.jpg"
+    for tenant, places in (("default", ("s3://photos/acme/",)), ("globex", ("s3://photos/globex/",))):
+        world.tenants.add_tenant(Tenant(tenant_id=tenant, tier=Tier.FREE, created_at=1, import_from=places))
+    row = world.begin_import(f"url\n{mine}\n{others}\n".encode())
+    sweep(world)
+    (problem,) = report(world, row)
+    assert (figures(world.imported(row)), problem["row"], problem["message"]) == ((2, 1, 1, 1, 0), 2, NOT_REGISTERED)
+    world.bucket_images.serve(mine, jpeg())
+    (image,) = world.images.rows.values()
+    assert world.fetch(message_for(image), "receipt").outcome == "accepted"
+    assert (world.bucket_images.asked, world.remote_images.asked) == ([mine], [])
 
 
 @pytest.mark.guards("bulk-import-own-image-counted")

@@ -221,7 +221,8 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
     "begin_upload": {("dynamodb:GetItem", "${UsageTable.Arn}")},
     "hold_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
     "accept_upload": {("s3:ListBucket", "${UploadsBucket.Arn}"), ("s3:ListBucket", "${OriginalsBucket.Arn}")},
-    "fetch_original": {("s3:ListBucket", "${OriginalsBucket.Arn}")},
+    # Which buckets tenants' imports may name only an operator knows.
+    "fetch_original": {("s3:ListBucket", "${OriginalsBucket.Arn}"), ("s3:GetObject", "${ImportBuckets}")},
     "sweep_due_images": {
         ("s3:ListBucket", "${UploadsBucket.Arn}"),
         ("dynamodb:DeleteItem", "${IdempotencyTable.Arn}"),

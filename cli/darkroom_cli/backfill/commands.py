@@ -37,7 +37,7 @@ app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_
 def preset_of(text: str) -> str:
     """A preset and a version of it, `standard@2`. Raises typer.BadParameter."""
     # Only here: a preset that is edited wrongly fails the import, and no other command.
-    from darkroom.domain.recipes.presets import VERSIONS
+    from darkroom.domain.recipes.presets import VERSIONS  # noqa: PLC0415
 
     match = re.fullmatch(r"(\w+)@([1-9][0-9]{0,8})", text, re.ASCII)
     if match is None or match[1] not in VERSIONS:

@@ -314,6 +314,31 @@ def on_request(
     work.set_on_request(reach(stack, region), tenant, instructions)
 
 
+@app.command("import-from")
+def import_from(
+    *,
+    tenant: TenantArgument,
+    places: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PLACE]...", help="s3://bucket/ or s3://bucket/folder/. Those left out are given up."),
+    ] = None,
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """Register the places in buckets whose files a tenant's imports may name.
+
+    The stack's parameter [bold]ImportBuckets[/bold] lets it read them.
+    """
+    from darkroom.domain.imports.bucket_files import place_of  # noqa: PLC0415
+    from darkroom_cli.tenants import work  # noqa: PLC0415
+
+    try:
+        registered = tuple(dict.fromkeys(place_of(place) for place in places or ()))
+    except ValueError as error:
+        raise typer.BadParameter(display.printable(str(error))) from error
+    work.set_import_from(reach(stack, region), tenant, registered)
+
+
 @app.command("variant-key")
 def variant_key(
     *,

@@ -111,6 +111,13 @@ def set_on_request(stack: Stack, tenant_id: str, instructions: str) -> None:
     display.line(display.output(), f"Viewers of public images of {tenant_id} may have made: {allowed}.")
 
 
+def set_import_from(stack: Stack, tenant_id: str, places: tuple[str, ...]) -> None:
+    """`tenants import-from`."""
+    tenant = _changed(stack, tenant_id, lambda tenant: replace(tenant, import_from=places))
+    registered = " ".join(tenant.import_from or ()) or "no bucket"
+    display.line(display.output(), f"Imports of {tenant_id} may name files in: {registered}.")
+
+
 def print_variant_key(stack: Stack, tenant_id: str, secret_arn: str) -> None:
     """`tenants variant-key`."""
     with stack.explained():
@@ -159,6 +166,7 @@ def list_tenants(stack: Stack, *, as_json: bool) -> None:
                     "max_images": _limit(tenant.quota.images),
                     "visibility": tenant.visibility or Visibility.PRIVATE,
                     "viewer_seconds": tenant.viewer_seconds or VIEWER_SECONDS,
+                    "import_from": list(tenant.import_from or ()),
                     "keys": open_keys[tenant.tenant_id],
                     "created_at": rfc3339(tenant.created_at),
                 }

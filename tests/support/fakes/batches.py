@@ -35,7 +35,6 @@ from tests.support.fakes.batch_rows import FakeBackfills, FakeBatches, FakeImage
 from tests.support.fakes.pictures import jpeg
 from tests.support.fakes.rows import lease
 from tests.support.fakes.stores import FakeImages
-from tests.support.fakes.tenants import FakeTenants
 from tests.support.fakes.world import World
 
 
@@ -85,7 +84,6 @@ class BatchesWorld(World):
 
     images: Any = field(default_factory=StreamedImages)
     batches: Any = field(default_factory=FakeBatches)
-    tenants: Any = field(default_factory=FakeTenants)
     backfills: Any = field(default_factory=FakeBackfills)
     presets: Any = field(default_factory=lambda: {name: (recipe, 1) for name, recipe in PRESETS.items()})
     heard: int = 0

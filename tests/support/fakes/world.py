@@ -64,7 +64,7 @@ from tests.support.fakes.stores import (
     FakeUploadQueue,
     FakeUploads,
 )
-from tests.support.fakes.tenants import FakeUploadTokenUses
+from tests.support.fakes.tenants import FakeTenants, FakeUploadTokenUses
 from tests.support.fakes.webhooks import FakeDeliveries, FakeDeliveryQueue, FakeEndpoints, FakeReceiver
 from tests.support.virtual.virtual_time import VirtualTime
 
@@ -116,6 +116,8 @@ class World(_Stores):
     join_batch: JoinBatch = join_none
     has_turn: HasTurn = has_turn_at_once
     remote_images: Any = field(default_factory=FakeRemoteImages)
+    bucket_images: Any = field(default_factory=FakeRemoteImages)
+    tenants: Any = field(default_factory=FakeTenants)
     reservations: Any = field(default_factory=FakeReservations)
     dead_letters: Any = field(default_factory=FakeDeadLetters)
     once: Any = field(default_factory=FakeOnce)

@@ -190,6 +190,21 @@ def test_a_name_of_a_variant_on_request_keeps_its_meaning_or_is_given_up(run: Ru
         assert stack.tenants.tenants["acme"].on_request == kept
 
 
+def test_places_in_buckets_are_registered_and_those_left_out_are_given_up(run: Run, stack: FakeStack) -> None:
+    run("tenants", "add", "acme")
+    steps: list[tuple[tuple[str, ...], int, tuple[str, ...]]] = [
+        (("s3://photos", "s3://exports/acme/", "s3://photos/"), 0, ("s3://photos/", "s3://exports/acme/")),
+        (("s3://exports/acme",), 2, ("s3://photos/", "s3://exports/acme/")),
+        (("s3://exports/acme/",), 0, ("s3://exports/acme/",)),
+        ((), 0, ()),
+    ]
+    for places, exit_code, kept in steps:
+        ran = run("tenants", "import-from", "acme", *places)
+        assert (ran.exit_code, stack.tenants.tenants["acme"].import_from) == (exit_code, kept)
+        assert exit_code or (" ".join(kept) or "no bucket") in ran.stdout
+    assert run("tenants", "import-from", "nobody", "s3://photos/").exit_code == 1
+
+
 def test_what_was_never_counted_is_counted_from_the_rows(run: Run, stack: FakeStack) -> None:
     for number in range(3):
         stack.images.create(accepted_image(image_id=f"{number:026d}", tenant_id="acme", now=1))

@@ -72,6 +72,8 @@ def tenant_of(item: Item) -> Tenant:
         plain = _plain(item, Tenant)
         if "visibility" in plain:
             plain["visibility"] = Visibility(plain["visibility"])
+        if "import_from" in plain:
+            plain["import_from"] = tuple(plain["import_from"])
         return Tenant(**plain | {"tier": tier_named(plain["tier"]), "state": TenantState(plain["state"])})
 
 

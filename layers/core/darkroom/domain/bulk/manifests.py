@@ -269,8 +269,6 @@ def read_row(
     url = fields.get("url")
     if not url:
         return problem("url", "The row has no url.")
-    if url[:5].lower() == "s3://":
-        return problem("url", "Only who has a credential reads s3:// URLs: presign it, and write the https:// URL.")
     field = "url"
     try:
         check_url(url)

@@ -106,7 +106,8 @@ class Tenant:
     """One tenant's row. `requests_per_second` and `burst`, `max_stored_bytes` and `max_images` are None if its tier's
     apply, `visibility` if its images are private unless an order says otherwise; `viewer_seconds` is how long viewers
     may keep its pictures, None for as long as the deployment says. `on_request` lists the variants that viewers may
-    have made, None if the stack's list applies."""
+    have made, None if the stack's list applies. `import_from` are the places in buckets, `s3://bucket/folder/`, whose
+    files its imports may name."""
 
     tenant_id: str
     tier: Tier
@@ -119,6 +120,7 @@ class Tenant:
     visibility: Visibility | None = None
     viewer_seconds: int | None = None
     on_request: str | None = None
+    import_from: tuple[str, ...] | None = None
 
     @property
     def allowance(self) -> Allowance:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from darkroom.bookkeeping import bookkeeping, report_failure
@@ -35,6 +36,7 @@ from darkroom.domain.bulk.manifests import (
     read_row,
     rows_in,
 )
+from darkroom.domain.imports.bucket_files import check_registered, is_bucket_url
 from darkroom.domain.imports.fetch import UrlOrder
 from darkroom.domain.kernel.errors import Rejected, Retryable, TurnedAway
 from darkroom.domain.kernel.lanes import FETCH_WORKERS, LANES
@@ -147,6 +149,7 @@ def run_import(ports: RunImportPorts, batch_id: str, *, out_of_time: Callable[[]
     look = _Look(row, rests=lambda: out_of_time() or ports.clock() >= rests_at)
     if row.state is ImportState.AWAITING_MANIFEST:
         return _write(ports, row, _find(ports, row))
+    ports = _with_registered_buckets(ports, row.tenant_id)
     try:
         after = _validate(ports, look) if row.state is ImportState.VALIDATING else _create(ports, look)
     except BadManifest as error:
@@ -156,6 +159,23 @@ def run_import(ports: RunImportPorts, batch_id: str, *, out_of_time: Callable[[]
             raise
         after = go_on(look.so_far, now=ports.clock())
     return _write(ports, row, after, look.lines)
+
+
+def _with_registered_buckets(ports: RunImportPorts, tenant_id: str) -> RunImportPorts:
+    """The ports, with which a file in a bucket may be named, too, if its place is registered for the tenant."""
+
+    @cache
+    def places() -> tuple[str, ...]:
+        tenant = ports.tenants.tenant(tenant_id)
+        return () if tenant is None else tenant.import_from or ()
+
+    def check_url(url: str) -> None:
+        if is_bucket_url(url):
+            check_registered(url, places())
+        else:
+            ports.check_url(url)
+
+    return replace(ports, check_url=check_url)
 
 
 def _end(ports: RunImportPorts, row: Import, batch: Batch | None, over: End) -> Settled:

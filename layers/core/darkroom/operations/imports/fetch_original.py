@@ -14,7 +14,9 @@ from darkroom.domain.images.image import Cause, Image, Provenance, Source, Statu
 from darkroom.domain.images.media_types import SNIFF_BYTES, accepted_media_type, input_format_of
 from darkroom.domain.images.order import key_reused
 from darkroom.domain.images.transitions import expire, reject
+from darkroom.domain.imports.bucket_files import check_registered, is_bucket_url
 from darkroom.domain.imports.fetch import (
+    REFUSED,
     Fetched,
     Unfetched,
     claim_fetch,
@@ -31,6 +33,7 @@ from darkroom.operations.images.enqueue import EnqueueInTimePorts, enqueue_in_ti
 from darkroom.ports.images import Originals
 from darkroom.ports.imports import RemoteImages
 from darkroom.ports.kernel import Fenced, Jitter
+from darkroom.ports.tenants import Tenants
 
 if TYPE_CHECKING:
     from darkroom.domain.images.limits import InputFormat
@@ -50,11 +53,14 @@ class Fetching:
 @dataclass(frozen=True, kw_only=True)
 class FetchOriginalPorts(EnqueueInTimePorts):
     """What fetching needs besides the ports of sending the message, which formats are accepted, and the largest file.
+    `bucket_images` are those in buckets of others, which the image's tenant must have registered.
 
     `require_healthy` raises Retryable while S3 or DynamoDB is known not to answer: nothing is begun then.
     """
 
     remote_images: RemoteImages
+    bucket_images: RemoteImages
+    tenants: Tenants
     originals: Originals
     require_healthy: Callable[[], None]
     jitter: Jitter
@@ -109,16 +115,28 @@ def fetch_original(
 
 
 def _settle(ports: FetchOriginalPorts, claimed: Image) -> Fetching:
-    answer = ports.remote_images.fetch(
-        claimed.url or "",
-        max_bytes=ports.max_bytes,
-        is_picture=lambda first: input_format_of(first) in ports.input_formats,  # guard: fetch-accepted-formats-only
-    )
+    answer = _ask(ports, claimed.url or "", claimed.tenant_id)
     if isinstance(answer, Fetched):
         return _keep(ports, claimed, answer)
     after = not_fetched(claimed, answer, unit_random=ports.jitter(), now=ports.clock())
     outcome = "put_back" if after.status is Status.FETCHING else "failed"
     return _change(ports, claimed, after, outcome, answer)
+
+
+def _ask(ports: FetchOriginalPorts, url: str, tenant_id: str) -> Fetched | Unfetched:
+    source = ports.remote_images
+    if is_bucket_url(url):
+        source, tenant = ports.bucket_images, ports.tenants.tenant(tenant_id)
+        try:
+            # What is registered may have changed since.
+            check_registered(url, () if tenant is None else tenant.import_from or ())  # guard: fetch-registered-still
+        except Rejected as refusal:
+            return Unfetched(code=REFUSED, message=refusal.message)
+    return source.fetch(
+        url,
+        max_bytes=ports.max_bytes,
+        is_picture=lambda first: input_format_of(first) in ports.input_formats,  # guard: fetch-accepted-formats-only
+    )
 
 
 def _keep(ports: FetchOriginalPorts, claimed: Image, answer: Fetched) -> Fetching:

@@ -7,7 +7,9 @@ import random
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.objects import OriginalsBucket
 from darkroom.aws.images.queues import LaneQueues, SqsHoldQueue
+from darkroom.aws.imports.bucket_images import BucketImages
 from darkroom.aws.kernel import circuits, clients
+from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.domain.images.media_types import MEDIA_TYPES
 from darkroom.egress.images import HttpImages
 from darkroom.operations.imports.fetch_original import FetchOriginalPorts
@@ -28,6 +30,8 @@ def wire() -> tuple[FetchOriginalPorts, CheckPorts]:
     ports = FetchOriginalPorts(
         images=ImagesTable(dynamodb, settings.images_table),
         remote_images=HttpImages(policy_of(settings), accepted=accepted, clock=clock),
+        bucket_images=BucketImages(s3),
+        tenants=TenantsTable(dynamodb, settings.tenants_table),
         originals=OriginalsBucket(s3, settings.originals_bucket),
         lanes=LaneQueues(sqs, settings.queue_urls, signer),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url, signer),

@@ -10,3 +10,4 @@ class FetchOriginalSettings(QueueSettings, InputSettings, DeadLetterSettings, Fi
 
     images_table: str
     originals_bucket: str
+    tenants_table: str

@@ -1,0 +1,1 @@
+"""Buckets of others, from which images are imported."""
