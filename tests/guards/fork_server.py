@@ -25,6 +25,7 @@ import gc
 import importlib
 import json
 import os
+import resource
 import signal
 import sys
 import tempfile
@@ -257,6 +258,8 @@ def _in_a_fork(work: Callable[[Request], Answer], request: Request) -> Answer:
         said: Answer = (_INTERNAL_ERROR, [])
         try:
             os.setsid()  # processes that the tests start end with them
+            # A loop that nothing ends any more outlives whoever kills this server, but not by much.
+            resource.setrlimit(resource.RLIMIT_CPU, (TIMEOUT_SECONDS, TIMEOUT_SECONDS))
             if request["file"]:  # bytecode of code that is soon changed must not be kept
                 sys.dont_write_bytecode = True
                 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
