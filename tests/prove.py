@@ -28,12 +28,13 @@ PARTS = {
     "faults": "the real processes on the local stack, killed under load, on a disturbed wire",
     "chaos": "poison in every queue, row and batch, among kills, pauses and duplicates: is anybody else late",
     "batches": "batches on the local stack, whose workers and counters are killed: each ends once, with true counts",
+    "backfills": "a preset is edited, deployed and its images made again beside live uploads, whose feeder is killed",
     "guards": "each guard taken out of a copy: a test must turn red",
 }
 
 _MODULES = {
     **{name: f"tests.simulation.{name}" for name in ("crashes", "model", "webhooks", "delays")},
-    **{name: f"tests.chaos.{name}" for name in ("time_travel", "faults", "batches")},
+    **{name: f"tests.chaos.{name}" for name in ("time_travel", "faults", "batches", "backfills")},
     **{name: f"tests.{name}" for name in ("chaos", "guards")},
 }
 
