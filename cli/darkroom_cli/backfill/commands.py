@@ -43,26 +43,30 @@ def preset_of(text: str) -> str:
     if match is None or match[1] not in VERSIONS:
         known = ", ".join(f"{name}@{version}" for name, version in VERSIONS.items())
         raise typer.BadParameter(f"{display.printable(text)!r} is no preset with its version, as {known}.")
-    if int(match[2]) > VERSIONS[match[1]]:
+    if not 1 < int(match[2]) <= VERSIONS[match[1]]:
         raise typer.BadParameter(
-            f"{match[1]} has version {VERSIONS[match[1]]} in this checkout: edit it, and deploy it."
+            f"{match[1]} has version {VERSIONS[match[1]]} in this checkout, and nothing is older than version 1: "
+            "raise the version, deploy it, and name it here."
         )
     return text
 
 
-def _instant(text: str | None) -> str | None:
-    try:
-        _ = None if text is None else milliseconds(text)
-    except ValueError as error:
-        raise typer.BadParameter(display.printable(str(error))) from error
-    return text
+def _done(status: str) -> str:
+    if status != "done":  # guard: bulk-backfill-done-alone
+        raise typer.BadParameter(
+            "only what is done can be backfilled. Replay what failed: ./darkroom dlq replay --help."
+        )
+    return status
 
 
 PresetOption = Annotated[
     str, option("--preset", "NAME@VERSION", "Images of an earlier version of this preset.", callback=preset_of)
 ]
-SinceOption = Annotated[str | None, option("--since", "TIME", "Only images accepted from then on.", callback=_instant)]
-UntilOption = Annotated[str | None, option("--until", "TIME", "Only images accepted before then.", callback=_instant)]
+StatusOption = Annotated[str, option("--status", "STATUS", "done, which is all that can be chosen.", callback=_done)]
+SinceOption = Annotated[
+    int | None, option("--since", "TIME", "Only images accepted from then on.", parser=milliseconds)
+]
+UntilOption = Annotated[int | None, option("--until", "TIME", "Only images accepted before then.", parser=milliseconds)]
 TagOption = Annotated[str | None, option("--tag", "TAG", "Only images with this tag.")]
 TenantOption = Annotated[str | None, option("--tenant", "TENANT", "Only images of this tenant.")]
 RateOption = Annotated[
@@ -75,6 +79,7 @@ IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The backfill's id
 def start(
     *,
     preset: PresetOption,
+    status: StatusOption = "done",
     since: SinceOption = None,
     until: UntilOption = None,
     tag: TagOption = None,
@@ -84,7 +89,7 @@ def start(
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
-    """Start a backfill of the images that are done. It takes those that failed no more than a redo does."""
+    """Start a backfill of the images that are done; those that failed are replayed: darkroom dlq replay."""
     from darkroom_cli.backfill import work  # noqa: PLC0415 - what talks to AWS takes half a second to import
 
     selection = work.selection_of(preset, since=since, until=until, tag=tag, tenant=tenant)

@@ -18,20 +18,19 @@ from darkroom_cli.operator.operations.backfills.decide_backfill import (
 )
 from darkroom_cli.stack.operators import Stack
 from darkroom_cli.terminal import display
-from darkroom_cli.terminal.instants import milliseconds
 from darkroom_client.client import ApiError
 
 
 def selection_of(
-    preset: str, *, since: str | None, until: str | None, tag: str | None, tenant: str | None
+    preset: str, *, since: int | None, until: int | None, tag: str | None, tenant: str | None
 ) -> Selection:
     """What the options choose."""
     name, _, version = preset.partition("@")
     return Selection(
         preset=name,
         version=int(version),
-        since=None if since is None else milliseconds(since),
-        until=None if until is None else milliseconds(until),
+        since=since,
+        until=until,
         tag=tag,
         tenant_id=tenant,
     )
@@ -94,7 +93,7 @@ def show(stack: Stack, backfill_id: str, *, as_json: bool) -> None:
     out, counts = display.output(), backfill.counts
     display.line(out, f"{backfill.backfill_id} is {backfill.state}: images {_chosen(backfill.selection)}")
     read = "all rows" if backfill.is_listed else f"{backfill.read:,} rows so far"
-    display.line(out, f"Read {read}, found {backfill.found:,} images, {backfill.in_work:,} of them in work")
+    display.line(out, f"Read {read}, found {display.of(backfill.found, 'image')}, {backfill.in_work:,} of them in work")
     ended = ", ".join(f"{number:,} {name}" for name, number in asdict(counts).items())
     display.line(out, f"Ended: {ended}")
     if backfill.waits_for is not None and not backfill.has_ended:
