@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from itertools import count
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,14 +14,10 @@ from darkroom.domain.bulk.backfills import (
     FED_SECONDS,
     LOOK_SECONDS,
     PAGE_IMAGES,
-    Backfill,
     BackfillCounts,
     BackfillState,
-    Selection,
-    decided,
     end,
     most_in_work,
-    start,
 )
 from darkroom.domain.images.image import DeadLetterState, Image, Status, WorkKind, message_for
 from darkroom.domain.images.transitions import begin_work, delete
@@ -33,56 +27,10 @@ from darkroom.domain.kernel.lanes import BULK, FAST, LANES, USUAL_PHOTO_SECONDS
 from darkroom.domain.pauses.pauses import Pause
 from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.operations.bulk import feed_backfill as looks
-from darkroom.operations.bulk.feed_backfill import FeedBackfillPorts, feed_backfill
 from darkroom_cli.capacity.prices import cost
 from repository.report import ROOT
-from tests.support.fakes.batches import BODY, BatchesWorld
-
-NEWER = Recipe(variants=(VariantSpec(name="thumb", width=300, height=300),))
-OF_STANDARD = Selection(preset="standard", version=2)
-
-
-@dataclass
-class BackfillsWorld(BatchesWorld):
-    """Images of the first version of a preset, whose second one is deployed."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.presets = self.presets | {"standard": (NEWER, 2)}
-
-    def done(self, images: int = 1, **upload: Any) -> list[Image]:
-        made = [self.submit(BODY, **upload).image for _ in range(images)]
-        self.work()
-        return [self.row(image.image_id) for image in made]
-
-    def work(self, **how: Any) -> list[str]:
-        sent, self.lanes.sent = self.lanes.sent, []
-        for message in sent:
-            self.develop(message, **how)
-        return [message.lane for message in sent]
-
-    def start(self, selection: Selection = OF_STANDARD, rate: int | None = None) -> Backfill:
-        row: Backfill = self.backfills.create(start("bf_1", selection, rate=rate, now=self.now))
-        return row
-
-    def feed(self) -> str:
-        return feed_backfill(self.ports(FeedBackfillPorts), "bf_1")
-
-    @property
-    def backfill(self) -> Backfill:
-        row: Backfill = self.backfills.rows["bf_1"]
-        return row
-
-    def decide(self, state: BackfillState) -> None:
-        self.backfills.change(self.backfill, decided(self.backfill, state, now=self.now))
-
-    def finish(self) -> BackfillCounts:
-        for _ in range(20):
-            if self.feed() == "ended":
-                return self.backfill.counts
-            self.work()
-            self.now += 60_000
-        raise AssertionError(f"it does not end: {self.backfill}")
+from tests.support.fakes.backfills import NEWER, OF_STANDARD, BackfillsWorld
+from tests.support.fakes.batches import BODY
 
 
 @pytest.fixture
@@ -308,65 +256,6 @@ def test_none_ends_with_images_in_work(world: BackfillsWorld) -> None:
     world.feed()
     with pytest.raises(ValueError, match="1 images in work"):
         end(world.backfill, now=world.now)
-
-
-class Crash(BaseException):
-    """The process dies."""
-
-
-@contextmanager
-def failing_at(world: BackfillsWorld, number: int, kind: str) -> Iterator[list[int]]:
-    """The call of that number to a store fails: before or after it took effect."""
-    calls = count()
-    seen: list[int] = []
-
-    def wrapped(call: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*given: Any, **named: Any) -> Any:
-            place = next(calls)
-            seen.append(place)
-            if place == number and kind == "throttled":
-                raise Retryable("throttled")
-            answer = call(*given, **named)
-            if place == number:
-                raise Crash if kind == "died" else Retryable("its answer was lost")
-            return answer
-
-        return run
-
-    names = {
-        "backfills": ("get", "change", "put_page", "settle_page", "pages"),
-        "images": ("get_all", "change", "oldest_waiting"),
-        "lanes": ("send",),
-        "scan": ("select",),
-    }
-    with pytest.MonkeyPatch.context() as patched:
-        for store, methods in names.items():
-            for method in methods:
-                patched.setattr(getattr(world, store), method, wrapped(getattr(getattr(world, store), method)))
-        yield seen
-
-
-@pytest.mark.parametrize("kind", ["died", "throttled", "lost"])
-def test_its_counts_are_exact_and_no_image_is_made_twice_wherever_a_look_breaks_off(kind: str) -> None:
-    for number in count():
-        world = BackfillsWorld()
-        images = [*world.done(3), *world.done(preset="avatar")]
-        world.start()
-        with failing_at(world, number, kind) as calls:
-            for _ in range(3):
-                with suppress(Crash, Retryable):
-                    world.feed()
-                with suppress(Crash, Retryable):
-                    world.work()
-        world.now += 3 * BULK.sla_seconds * 1000  # whose message was lost is sent another
-        world.sweep()
-        world.work()
-        counts = world.backfill.counts if world.backfill.has_ended else world.finish()
-        assert counts == BackfillCounts(done=3), (kind, number)
-        works = [len(world.row(image.image_id).works) for image in images]
-        assert works == [1, 1, 1, 0] and world.backfill.found == 3, (kind, number)
-        if len(calls) <= number:
-            return
 
 
 @pytest.mark.guards("bulk-backfill-unsent-due")

@@ -246,7 +246,7 @@ def state_of(image: Image | None, backfill: Backfill) -> ImageState:
     if image is None:
         return ImageState.SKIPPED
     work = work_of(image, backfill.backfill_id)
-    if work is not None and work.ended_at is not None:
+    if work is not None and work.ended_at is not None:  # guard: bulk-backfill-made-once
         return ImageState.FAILED if work.failed else ImageState.DONE
     if work is not None and not image.is_deleted and image.work is not None:
         return ImageState.WORKING

@@ -194,6 +194,7 @@ class _Look:
         if after is None:
             return ImageState.SKIPPED
         with suppress(Fenced):  # another has changed it: the next look says what it is then
+            # guard: bulk-backfill-version-fence
             self.unsent.append(self.ports.images.change(image, after, fence=("version",)))
         return ImageState.WORKING
 
