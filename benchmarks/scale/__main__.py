@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from benchmarks.forms import FOLDER, by_form
-from benchmarks.scale import loads, saturation, usage
+from benchmarks.scale import backfills, loads, saturation, usage
 from benchmarks.scale.sample import sample
 from repository.report import Goal, write_report
 
@@ -31,7 +31,19 @@ def _usage(seed: int) -> tuple[list[dict[str, Any]], list[Goal]]:
     return rows, [Goal(name="events counted a second on the worst day", value=least, limit=1000, at_least=True)]
 
 
-OTHERS: Mapping[str, Callable[[int], tuple[list[dict[str, Any]], list[Goal]]]] = {"usage": _usage}
+def _backfills(seed: int) -> tuple[list[dict[str, Any]], list[Goal]]:
+    """The live lanes beside a backfill, and one that is interrupted."""
+    rows = backfills.rows(seed)
+    print()
+    for row in rows:
+        print("  ".join(f"{name} {figure:,}" for name, figure in row.items()), flush=True)
+    return rows, backfills.goals_of(rows)
+
+
+OTHERS: Mapping[str, Callable[[int], tuple[list[dict[str, Any]], list[Goal]]]] = {
+    "usage": _usage,
+    "backfills": _backfills,
+}
 """The rows and goals of what is played apart, by its name. One endpoint is in benchmarks/webhooks."""
 
 SEED = 1

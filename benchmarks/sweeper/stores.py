@@ -23,12 +23,18 @@ _LAST = "~"
 """Behind every id."""
 
 type _Place = tuple[str, Due]
-"""A partition of the due index and an entry in it."""
+"""A partition of an index and an entry in it."""
 
 
 def _place_of(row: Image) -> _Place | None:
     shard, due_at = row.due_shard, row.due_at
     return None if shard is None or due_at is None else (shard, Due(due_at, row.image_id))
+
+
+def _waiting_place_of(row: Image) -> _Place | None:
+    if row.waiting_since is None:
+        return None
+    return waiting_shard_of(row.lane, due_shard_of(row.image_id)), Due(row.waiting_since, row.image_id)
 
 
 @dataclass
@@ -46,9 +52,8 @@ class IndexedImages(FakeImages):
             self.rows[row.image_id] = row
             if (place := _place_of(row)) is not None:
                 self._due[place[0]].append(place[1])
-            if row.waiting_since is not None:
-                shard = waiting_shard_of(row.lane, due_shard_of(row.image_id))
-                self._waiting[shard].append(Due(row.waiting_since, row.image_id))
+            if (waiting := _waiting_place_of(row)) is not None:
+                self._waiting[waiting[0]].append(waiting[1])
         for entries in (*self._due.values(), *self._waiting.values()):
             entries.sort()
 
@@ -102,14 +107,14 @@ class IndexedImages(FakeImages):
         was, is_now = None if before is None else _place_of(before), _place_of(after)
         if was != is_now:
             self._unshown.append((self.time.elapsed() + LAG_MILLISECONDS, was, is_now))
-        since = None if before is None else before.waiting_since
-        if since == after.waiting_since:
+        left, entered = None if before is None else _waiting_place_of(before), _waiting_place_of(after)
+        if left == entered:
             return
-        waiting = self._waiting[waiting_shard_of(after.lane, due_shard_of(after.image_id))]
-        if since is not None:
-            del waiting[bisect_left(waiting, Due(since, after.image_id))]
-        if after.waiting_since is not None:
-            insort(waiting, Due(after.waiting_since, after.image_id))
+        if left is not None:
+            waiting = self._waiting[left[0]]
+            del waiting[bisect_left(waiting, left[1])]
+        if entered is not None:
+            insort(self._waiting[entered[0]], entered[1])
 
 
 @dataclass(eq=False)

@@ -36,7 +36,7 @@ class BackfillsWorld(BatchesWorld):
         return [message.lane for message in sent]
 
     def start(self, selection: Selection = OF_STANDARD, rate: int | None = None) -> Backfill:
-        row: Backfill = self.backfills.create(start("bf_1", selection, rate=rate, now=self.now))
+        row: Backfill = self.backfills.create(start("bf_1", selection, rate=rate, now=self.clock()))
         return row
 
     def feed(self) -> str:

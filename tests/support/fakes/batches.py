@@ -92,7 +92,7 @@ class BatchesWorld(World):
         super().__post_init__()
         self.imports, self.manifests = self.batches.imports, self.batches.manifests
         self.batches.backfills = self.backfills.rows
-        self.scan = FakeImageScan(self.images)
+        self.scan: Any = FakeImageScan(self.images)
         self.join_batch = self._join
         self.has_turn = lambda image: has_turn(self.ports(JoinBatchPorts), image)
 
