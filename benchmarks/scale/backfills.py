@@ -313,13 +313,16 @@ def rows(seed: int, *, images: int = IMAGES, minutes: float = MINUTES) -> list[d
 
 
 def goals_of(rows: Sequence[Mapping[str, Any]]) -> list[Goal]:
-    """Of what is deployed the times beside a backfill, and of both accounts the service levels."""
+    """Of the worse account and lane the p99 beside a backfill, in itself and as a share of what is promised."""
     *live, broken = rows
-    without, beside_it = live[:2]
-    ratio = max(beside_it[f"{lane}_p99_seconds"] / without[f"{lane}_p99_seconds"] for lane in LIVE_LANES)
+    ratio = max(
+        with_it[f"{lane}_p99_seconds"] / without[f"{lane}_p99_seconds"]
+        for without, with_it in (live[:2], live[2:])
+        for lane in LIVE_LANES
+    )
     share = max(row[f"{lane}_p99_seconds"] / each.sla_seconds for row in live for lane, each in LIVE_LANES.items())
     return [
         Goal(name="p99 of a live lane beside a backfill, of that without", value=round(ratio, 3), limit=MOST_RATIO),
-        Goal(name="the same in any account, of what the lane promises", value=round(share, 3), limit=1),
+        Goal(name="the same, of what the lane promises", value=round(share, 3), limit=1),
         Goal(name="images made or counted wrong after ten interruptions", value=broken["wrong"], limit=0),
     ]
