@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,6 +17,8 @@ from playwright.sync_api import Page, Route, expect
 from browser import axe
 from browser.layout import holes_between, settle, what_sticks_out
 from browser.tabs import NARROW, WIDE
+from darkroom.aws.bulk.backfills_table import BackfillsTable
+from darkroom.domain.bulk.backfills import Selection, backfill_id_from_bits, start
 from darkroom.domain.images.image import DeadLetterState, Failure, Status
 from darkroom.domain.kernel.errors import INTERNAL
 from darkroom.domain.kernel.instants import rfc3339
@@ -31,7 +34,10 @@ PARTS = (
     "",
     *(
         f"operate/{name}"
-        for name in ("failures", "images", "delays", "tenants", "webhooks", "pauses", "batches", "drills", "audit")
+        for name in (
+            *("failures", "images", "delays", "tenants", "webhooks", "pauses", "batches", "backfills", "drills"),
+            "audit",
+        )
     ),
 )
 
@@ -313,6 +319,31 @@ def test_the_overview_has_no_holes_folds_alarms_on_a_phone_and_shows_what_is_qui
         page.get_by_text("SecondAlarm").click()
         expect(effects.nth(1)).to_be_visible()
         page.unroute_all(behavior="ignoreErrors")
+
+
+def test_a_backfill_is_paused_resumed_and_ended_from_its_row(visitor: Visitor) -> None:
+    stack, backfill_id = visitor.stack, backfill_id_from_bits(secrets.token_bytes(16))
+    backfills = BackfillsTable(stack.client("dynamodb"), stack.physical_id("BatchesTable"))
+    backfills.create(start(backfill_id, Selection(preset="standard", version=2), rate=None, now=clock()))
+    with operating(visitor, "--write") as address:
+        page = opened(visitor, address)
+        page.get_by_role("link", name="Backfills").click()
+        row = page.get_by_role("row").filter(has_text=backfill_id)
+        for label, state in (("Pause", "paused"), ("Resume", "running"), ("End", "cancelled")):
+            row.get_by_role("button", name=label).click()
+            dialog = page.get_by_role("dialog")
+            expect(dialog).to_contain_text(f"would be {state}. What is begun ends.")
+            dialog.get_by_role("button", name=f"{label} it").click()
+            expect(dialog).to_contain_text("The command has ended.")
+            dialog.get_by_role("button", name="Close").click()
+            expect(row).to_contain_text(state)
+            assert (kept := backfills.get(backfill_id)) is not None and kept.state == state
+        expect(row.get_by_role("button")).to_have_count(0)
+        for width in (WIDE, NARROW):
+            page.set_viewport_size({"width": width, "height": 900})
+            settle(page)
+            assert axe.findings(page) == []
+            assert what_sticks_out(page) == [], width
 
 
 @pytest.mark.parametrize(("width", "dark"), LOOKS)

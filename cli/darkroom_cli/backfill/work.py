@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from darkroom.domain.bulk.backfills import Backfill, BackfillState, Selection
+from darkroom.domain.bulk.backfills import Backfill, BackfillState, Selection, decided
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.ports.kernel import UnreadableRow
 from darkroom_cli.operator.operations.backfills.decide_backfill import (
@@ -110,6 +110,20 @@ def decide(stack: Stack, backfill_id: str, state: str) -> None:
     if backfill.state is not wanted:
         raise ApiError(f"{backfill_id} is {backfill.state}, and stays so.")
     display.line(display.output(), f"{backfill_id} is {backfill.state}.")
+
+
+def tell_decide(stack: Stack, backfill_id: str, state: str) -> bool:
+    """Says what `decide` would do; returns whether that is something. Raises ApiError."""
+    with stack.explained():
+        backfill = stack.backfills.get(backfill_id)
+    if backfill is None:
+        raise _unknown(backfill_id)
+    is_other = decided(backfill, BackfillState(state), now=stack.clock()) != backfill
+    would = f"would be {state}" if is_other else "would stay so"
+    display.line(
+        display.output(), f"{backfill_id}, which is {backfill.state}, {would}. What is begun ends. Nothing was changed."
+    )
+    return is_other
 
 
 def _ports(stack: Stack) -> DecideBackfillPorts:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.kernel.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND, TenantState, Tier
 from darkroom.domain.tenants.api_keys import KeyState
+from darkroom_cli.backfill import work as backfill
 from darkroom_cli.delay import work as delay
 from darkroom_cli.delay.choice import Choice, days_of
 from darkroom_cli.dlq import work as dlq
@@ -148,6 +149,11 @@ class _Pause(_OfASubject):
     reason: str = ""
 
 
+class _OfABackfill(_Request):
+    backfill: str
+    state: Literal["paused", "running", "cancelled"]
+
+
 class _Recover(_OfAWebhook):
     since: str = "30d"
 
@@ -183,6 +189,7 @@ class Actions:
             "recover_webhook": (_Recover, lambda request: self._mend(request, since=request.since)),
             "pause": (_Pause, self._pause),
             "resume": (_OfASubject, self._resume),
+            "decide_backfill": (_OfABackfill, self._decide_backfill),
         }
 
     def act(self, name: str, body: bytes, *, is_writable: bool) -> dict[str, Any]:
@@ -455,6 +462,13 @@ class Actions:
             return _Done(count=int(pauses.tell_resume(self._stack, request.kind, name)), ids=[name])
         pauses.resume(self._stack, request.kind, name)
         return _Done(count=1, ids=[name])
+
+    def _decide_backfill(self, request: _OfABackfill) -> _Done:
+        chosen = (self._stack, request.backfill, request.state)
+        if request.dry_run:
+            return _Done(count=int(backfill.tell_decide(*chosen)), ids=[request.backfill])
+        backfill.decide(*chosen)
+        return _Done(count=1, ids=[request.backfill])
 
 
 def _say(text: str) -> None:

@@ -16,6 +16,7 @@ from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.webhooks.endpoint import Endpoint
 from darkroom.http.webhooks.webhooks import webhook_document
 from darkroom_cli.audit import work as audit
+from darkroom_cli.backfill import work as backfill
 from darkroom_cli.batches.in_work import in_work
 from darkroom_cli.delay import work as delay
 from darkroom_cli.delay.choice import Choice
@@ -70,6 +71,7 @@ class Parts:
             "webhooks": self._webhooks,
             "pauses": lambda query: {"lanes": list(LANES), **_told(pauses.list_, stack, as_json=True)},
             "batches": lambda query: in_work(stack),
+            "backfills": lambda query: _told(backfill.list_, stack, as_json=True),
             "alarms": lambda query: {"alarms": self._overview(query)["alarms"]},
             "audit": self._audit,
             "drills": lambda query: _told(drill.list_, stack, as_json=True),

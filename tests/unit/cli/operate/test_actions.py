@@ -17,6 +17,7 @@ from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, 
 from darkroom_cli.terminal.interrupts import Interrupts
 from darkroom_client.client import ApiError
 from tests.support.fakes.audit import trail_of
+from tests.support.fakes.backfills import BackfillsWorld
 from tests.support.fakes.pictures import jpeg
 from tests.support.stack import FakeStack
 from tests.unit.cli.operate.conftest import Served, ended, observed_stack
@@ -156,6 +157,22 @@ def test_what_is_paused_and_resumed_is_told_before(fresh: FakeStack, monkeypatch
     ]
 
 
+def test_a_backfill_is_paused_and_cancelled_once_it_was_said(fresh: FakeStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = BackfillsWorld()
+    monkeypatch.setattr(fresh, "backfills", world.backfills, raising=False)
+    world.start()
+    for state, says in (("paused", "which is running, would be paused."), ("cancelled", "would be cancelled.")):
+        chosen: dict[str, Any] = {"backfill": "bf_1", "state": state}
+        before = world.backfill
+        ending = act(fresh, "decide_backfill", dry_run=True, **chosen)
+        assert (ending["count"], says in ending["says"][0], world.backfill) == (1, True, before)
+        assert act(fresh, "decide_backfill", **chosen)["says"] == [f"bf_1 is {state}."]
+    ending = act(fresh, "decide_backfill", dry_run=True, backfill="bf_1", state="running")
+    assert (ending["count"], "would stay so" in ending["says"][0]) == (0, True)
+    with pytest.raises(ApiError, match="no backfill 'bf_2'"):
+        act(fresh, "decide_backfill", dry_run=True, backfill="bf_2", state="paused")
+
+
 def test_a_lane_that_is_half_paused_is_told(fresh: FakeStack) -> None:
     slow: dict[str, Any] = {"kind": "lane", "name": "slow"}
     act(fresh, "pause", **slow)
@@ -219,6 +236,7 @@ ACTIONS: dict[str, dict[str, Any]] = {
     "change_tenant": {"tenant": "acme", "state": "suspended"},
     "pause": {"kind": "lane", "name": "slow"},
     "resume": {"kind": "tenant", "name": "acme"},
+    "decide_backfill": {"backfill": "bf_1", "state": "paused"},
     "enable_webhook": {"tenant": "shop", "webhook": "we_" + "0" * 16},
     "recover_webhook": {"tenant": "shop", "webhook": "we_" + "0" * 16},
 }

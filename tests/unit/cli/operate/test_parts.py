@@ -20,6 +20,7 @@ from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, 
 from darkroom_cli.top import commands as top
 from darkroom_client.client import ApiError
 from tests.support.fakes.audit import trail_of
+from tests.support.fakes.backfills import BackfillsWorld
 from tests.support.fakes.batches import BatchesWorld
 from tests.support.stack import FakeStack
 from tests.unit.cli.conftest import Run
@@ -122,6 +123,14 @@ def test_what_is_paused_is_listed_beside_the_lanes_that_can_be(fresh: FakeStack)
     fresh.pauses.pause(Pause(kind="lane", name="slow", since=fresh.clock(), reason="a bug"))
     document = parts_of(fresh).read("pauses", {})
     assert (document["lanes"], [each["name"] for each in document["pauses"]]) == (list(LANES), ["slow"])
+
+
+def test_backfills_are_listed(fresh: FakeStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = BackfillsWorld()
+    monkeypatch.setattr(fresh, "backfills", world.backfills, raising=False)
+    world.start()
+    (backfill,) = parts_of(fresh).read("backfills", {})["backfills"]
+    assert (backfill["id"], backfill["state"], backfill["waits_for"]) == ("bf_1", "running", None)
 
 
 def test_every_tenants_batches_in_work_are_listed_with_how_far_they_are(

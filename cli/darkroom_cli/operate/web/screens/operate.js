@@ -14,6 +14,7 @@ const PARTS = [
     { name: "webhooks", title: "Webhooks", load: () => import("./operate/webhooks.js"), needs: "webhooks" },
     { name: "pauses", title: "Pauses", load: () => import("./operate/pauses.js"), needs: "bulk" },
     { name: "batches", title: "Batches", load: () => import("./operate/batches.js"), needs: "bulk" },
+    { name: "backfills", title: "Backfills", load: () => import("./operate/backfills.js"), needs: "bulk" },
     { name: "drills", title: "Drills", load: () => import("./operate/drills.js") },
     { name: "audit", title: "Audit log", load: () => import("./operate/audit.js") },
 ].filter(({ needs }) => !needs || has(needs));
