@@ -26,6 +26,7 @@ from darkroom.domain.images.transitions import complete
 from darkroom.domain.kernel.lanes import BULK, LANES, LIVE_LANES
 from darkroom.domain.kernel.message import Message
 from darkroom.operations.bulk.feed_backfill import FeedBackfillPorts
+from darkroom.operations.bulk.run_schedule import RunSchedulePorts
 from darkroom.operations.bulk.sweep_due_bulk import SweepDueBulkPorts, sweep_due_bulk
 from darkroom.ports.bulk import Found
 from repository.report import Goal
@@ -104,8 +105,8 @@ class Stack:
             name: self.faults.around(name, Remote(cloud, name, getattr(self.world, name), plans[name]))
             for name in ("images", "lanes", "backfills", "scan")
         }
-        feeding = self.world.ports(FeedBackfillPorts, **fed)
-        self.sweeping = self.world.ports(SweepDueBulkPorts, imports=None, feeding=feeding)
+        feeding, scheduling = self.world.ports(FeedBackfillPorts, **fed), self.world.ports(RunSchedulePorts)
+        self.sweeping = self.world.ports(SweepDueBulkPorts, imports=None, feeding=feeding, scheduling=scheduling)
 
     # ── Workers ───────────────────────────────────────────────────────────────────────────────────────────────────
 

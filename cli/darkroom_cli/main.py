@@ -31,6 +31,7 @@ from darkroom_cli.parts import commands as parts
 from darkroom_cli.pauses import commands as pauses
 from darkroom_cli.places import COMMAND, HAS_LOCAL_STACK, IS_CHECKOUT, ROOT, as_typed
 from darkroom_cli.restore import commands as restore
+from darkroom_cli.schedules import commands as schedules
 from darkroom_cli.tenants import commands as tenants
 from darkroom_cli.tenants import keys
 from darkroom_cli.terminal import display
@@ -147,6 +148,7 @@ app.command("logs", epilog=logs.EPILOG)(logs.command)
 app.command("trace", epilog=trace.EPILOG)(trace.command)
 app.add_typer(delays.app, name="delay")
 app.add_typer(backfill.app, name="backfill")
+app.add_typer(schedules.app, name="schedules")
 app.add_typer(pauses.pausing, name="pause")
 app.add_typer(pauses.resuming, name="resume")
 app.add_typer(dead_letters.app, name="dlq")

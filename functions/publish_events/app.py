@@ -9,6 +9,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.domain.bulk.batches import is_batch_id
+from darkroom.domain.bulk.schedules import is_schedule_id
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.ids import is_image_id
 from darkroom.event_source import begin_again_at
@@ -26,7 +27,8 @@ LAST_WORDS_SECONDS = 1.0
 
 def log_change(log: Callable[..., None], change: RowChange, message: str, **details: str) -> None:
     """Logs a line about one write."""
-    name = "image_id" if is_image_id(change.subject) else "batch_id" if is_batch_id(change.subject) else "webhook_id"
+    kinds = {"image_id": is_image_id, "batch_id": is_batch_id, "schedule_id": is_schedule_id}
+    name = next((name for name, is_one in kinds.items() if is_one(change.subject)), "webhook_id")
     with lines_about(**{name: change.subject}):
         for row in (change.before, change.after):  # a tombstone has forgotten the request, the row before it has not
             if isinstance(row, Image):

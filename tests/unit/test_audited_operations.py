@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from darkroom.domain.bulk.backfills import BackfillState, Selection, start
+from darkroom.domain.bulk.schedules import Plan, add
 from darkroom.domain.images.image import Status
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
@@ -29,6 +30,7 @@ from darkroom_cli.operator.operations.kernel.rate_limiter import RateLimiter
 from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
 from darkroom_cli.operator.operations.pauses import pause_work as pausing
 from darkroom_cli.operator.operations.pauses import resume_work as resuming
+from darkroom_cli.operator.operations.recurring import decide_schedule as recurring
 from darkroom_cli.operator.operations.schedules import cancel_scheduled as cancelling
 from darkroom_cli.operator.operations.schedules import reschedule_scheduled as rescheduling
 from darkroom_cli.operator.operations.schedules import stop_releases as stopping
@@ -45,7 +47,7 @@ from darkroom_cli.operator.operations.webhooks import pause_webhook as webhook_p
 from darkroom_cli.operator.ports import StoredVersion
 from repository.report import ROOT
 from tests.support.fakes.audit import FakeAudit, trail_of
-from tests.support.fakes.batch_rows import FakeBackfills
+from tests.support.fakes.batch_rows import FakeBackfills, FakeSchedules
 from tests.support.fakes.dead_letters import FakeRedrives
 from tests.support.fakes.events import FakeTopic, FakeUsage
 from tests.support.fakes.load_shedding import FakeTokenBuckets
@@ -56,6 +58,7 @@ from tests.support.observed import Observed
 
 DAY = 24 * 3_600_000
 REMOVED = f"{77:026d}"
+NIGHTLY = Plan(name="nightly", cron="0 4 * * *", job="announce", target="acme")
 
 
 @dataclass
@@ -69,6 +72,7 @@ class Operated(Observed):
     usage: Any = field(default_factory=FakeUsage)
     token_buckets: Any = field(default_factory=FakeTokenBuckets)
     backfills: Any = field(default_factory=FakeBackfills)
+    schedules: Any = field(default_factory=FakeSchedules)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,6 +85,7 @@ class Operated(Observed):
         self.backfill = self.backfills.create(
             start("bf_1", Selection(preset="standard", version=2), rate=None, now=self.now)
         )
+        self.schedules.create(add(NIGHTLY, now=self.now))
         self.failed = self.give_up(1)
         self.done = self.put(2, status=Status.DONE)
         self.waiting = self.put(3, status=Status.SCHEDULED, process_at=self.now + DAY)
@@ -98,6 +103,7 @@ class Operated(Observed):
             (
                 self.images.rows,
                 self.backfills.rows,
+                self.schedules.rows,
                 self.dead_letters.messages,
                 self.lanes.sent,
                 self.tenants.tenants,
@@ -242,6 +248,14 @@ def _pause_backfill(world: Operated) -> object:
     return backfilling.decide_backfill(ports, world.backfill.backfill_id, BackfillState.PAUSED)
 
 
+def _decide_schedule(world: Operated, decision: Any) -> object:
+    return recurring.decide_schedule(world.ports(recurring.DecideSchedulePorts), "nightly", decision)
+
+
+def _add_schedule(world: Operated) -> object:
+    return recurring.add_schedule(world.ports(recurring.DecideSchedulePorts), replace(NIGHTLY, name="new"))
+
+
 OPERATIONS: dict[str, tuple[str, Callable[[Operated], object]]] = {
     "add_tenant": (
         "add_tenant",
@@ -281,6 +295,9 @@ OPERATIONS: dict[str, tuple[str, Callable[[Operated], object]]] = {
     "resume_work": ("resume", _resume),
     "decide_backfill new": ("start_backfill", _start_backfill),
     "decide_backfill": ("decide_backfill", _pause_backfill),
+    "decide_schedule new": ("add_schedule", _add_schedule),
+    "decide_schedule": ("pause_schedule", lambda world: _decide_schedule(world, "pause")),
+    "decide_schedule remove": ("remove_schedule", lambda world: _decide_schedule(world, "remove")),
     "pause_webhook": ("pause_webhook", lambda world: _pause_webhook(world, is_paused=True)),
     "pause_webhook again": ("resume_webhook", lambda world: _pause_webhook(world, is_paused=False)),
     "enable_webhook": ("enable_webhook", lambda world: _mend(world, None)),
@@ -315,6 +332,7 @@ def test_it_is_in_the_audit_log_once_with_its_end(name: str) -> None:
 @pytest.mark.guards("audit-pause-announced", case="pause_work")
 @pytest.mark.guards("audit-replay-announced", case="replay_dead_letters")
 @pytest.mark.guards("audit-republish-announced", case="republish_events")
+@pytest.mark.guards("audit-schedule-announced", case="decide_schedule")
 @pytest.mark.guards("audit-reschedule-announced", case="reschedule_scheduled")
 @pytest.mark.guards("audit-resume-announced", case="resume_work")
 @EACH

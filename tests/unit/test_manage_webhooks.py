@@ -177,7 +177,7 @@ def test_a_bad_change_is_a_problem_that_names_the_field_and_changes_nothing(api:
 def test_an_unknown_event_is_told_what_there_is(api: Api) -> None:
     message = api("POST", "/webhooks", {"url": URL, "events": ["image.dne"]}).body["errors"][0]["message"]
     assert all(pattern in message for pattern in PATTERNS)
-    assert ("*", "image.*", "webhook.*", "batch.*", *EventType) == PATTERNS
+    assert ("*", "image.*", "webhook.*", "batch.*", "schedule.*", *EventType) == PATTERNS
 
 
 @pytest.mark.guards("webhook-url-checked-first")

@@ -23,6 +23,7 @@ from darkroom.domain.images.transitions import begin_turn
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.operations.bulk import settle_batch as looks
 from darkroom.operations.bulk.feed_backfill import FeedBackfillPorts
+from darkroom.operations.bulk.run_schedule import RunSchedulePorts
 from darkroom.operations.bulk.settle_batch import SettleBatchPorts, settle_batch
 from darkroom.operations.bulk.sweep_due_bulk import POSTPONED_SECONDS, SweepDueBulkPorts, sweep_due_bulk
 from darkroom.ports.bulk import DueRow
@@ -231,7 +232,8 @@ def test_a_giant_batch_ends_after_some_sweeps_and_keeps_no_other_waiting() -> No
 
     def sweep() -> dict[str, int]:
         ends_at = world.now + 20_000
-        ports = world.ports(SweepDueBulkPorts, imports=None, feeding=world.ports(FeedBackfillPorts))
+        parts = {"feeding": world.ports(FeedBackfillPorts), "scheduling": world.ports(RunSchedulePorts)}
+        ports = world.ports(SweepDueBulkPorts, imports=None, **parts)
         return dict(sweep_due_bulk(ports, out_of_time=lambda: world.now >= ends_at).outcomes)
 
     assert [sweep() for _ in range(2)] == [{"goes_on": 2, "ended": 3}, {"goes_on": 2}]

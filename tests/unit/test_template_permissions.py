@@ -85,6 +85,7 @@ ADAPTERS = {
     "manifests": ("manifests_bucket", "ManifestsBucket"),
     "backfills": ("backfills_table", "BackfillsTable"),
     "scan": ("backfills_table", "ImagesScan"),
+    "schedules": ("schedules_table", "SchedulesTable"),
 }
 """The adapter of each port, which has one name from the handlers to the operations."""
 
@@ -142,6 +143,7 @@ RESOURCES = {
     "imports": {"${BatchesTable.Arn}"},
     "manifests": {"${UploadsBucket.Arn}/imports/*"},
     "backfills": {"${BatchesTable.Arn}"},
+    "schedules": {"${BatchesTable.Arn}"},
     "scan": {"${ImagesTable.Arn}"},
 }
 

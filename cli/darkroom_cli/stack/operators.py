@@ -22,6 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionEr
 from darkroom.aws.bulk.backfills_table import BackfillsTable
 from darkroom.aws.bulk.batches_table import BatchesTable
 from darkroom.aws.bulk.manifests_bucket import ManifestsBucket
+from darkroom.aws.bulk.schedules_table import SchedulesTable
 from darkroom.aws.dead_letters.dead_letters import DeadLetterArchive, DeadLetterQueues
 from darkroom.aws.events.events_topic import SnsTopic
 from darkroom.aws.images.outcomes_table import OutcomesTable
@@ -223,6 +224,11 @@ class Stack(RunningStack):
     def backfills(self) -> BackfillsTable:
         """The backfills; they are in the batches' table."""
         return BackfillsTable(self.client("dynamodb"), self._resource("BatchesTable"))
+
+    @property
+    def schedules(self) -> SchedulesTable:
+        """The schedules of recurring jobs; they are in the batches' table."""
+        return SchedulesTable(self.client("dynamodb"), self._resource("BatchesTable"))
 
     @property
     def lane_sources(self) -> LaneEventSources:

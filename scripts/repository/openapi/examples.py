@@ -9,6 +9,8 @@ from darkroom.domain.bulk import imports
 from darkroom.domain.bulk.batches import Batch, BatchState, Counts, OnFailure, Sums, close, end, open_batch
 from darkroom.domain.bulk.imports import End, ImportState, WaitsFor, new_import
 from darkroom.domain.bulk.manifests import ManifestFormat
+from darkroom.domain.bulk.schedules import Plan, RunOutcome, Schedule, add, begin
+from darkroom.domain.bulk.schedules import end as end_run
 from darkroom.domain.events.event import EventType, PublishedEvent, body_of, without_stored, written_event
 from darkroom.domain.images.image import Image, Source, Status, Variant, WorkKind
 from darkroom.domain.images.listing import Cursor
@@ -268,8 +270,15 @@ def event_body(kind: str) -> str:
         EventType.BATCH_COMPLETED: completed,
         EventType.BATCH_FAILED: replace(completed, state=BatchState.FAILED),
         EventType.BATCH_CANCELLED: replace(completed, state=BatchState.CANCELLED),
+        EventType.SCHEDULE_DUE: _due(),
     }
     return without_stored(body_of(_latest_event(rows[EventType(kind)]), source=_SOURCE))
+
+
+def _due() -> Schedule:
+    plan = Plan(name="nightly", cron="0 9 * * *", job="announce", target="default")
+    begun = begin(add(plan, now=ACCEPTED_AT - 60_000), now=ACCEPTED_AT)
+    return end_run(begun, RunOutcome.DONE, now=(begun.running_for or 0) + 12_000)
 
 
 def _warned_webhook() -> Endpoint:

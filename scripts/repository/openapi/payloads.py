@@ -179,6 +179,15 @@ class BatchData(TypedDict):
     links: BatchLinksDocument
 
 
+class DueData(TypedDict):
+    """A time that has come."""
+
+    id: Annotated[str, Field(description="The schedule's id.")]
+    tenant_id: str
+    name: Annotated[str, Field(description="The operator's own name for it.")]
+    planned_for: Instant
+
+
 class PingData(TypedDict):
     """The webhook that is tried."""
 
@@ -202,6 +211,7 @@ PAYLOADS: Mapping[str, tuple[type, type]] = {
     EventType.BATCH_COMPLETED: (BatchEvent, BatchData),
     EventType.BATCH_FAILED: (BatchEvent, BatchData),
     EventType.BATCH_CANCELLED: (BatchEvent, BatchData),
+    EventType.SCHEDULE_DUE: (RowEvent, DueData),
     PING: (Event, PingData),
 }
 """What is sent for each type: the event, and its `data`."""

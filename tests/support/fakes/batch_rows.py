@@ -10,6 +10,7 @@ from typing import Any
 from darkroom.domain.bulk.backfills import Backfill, Page, Selection
 from darkroom.domain.bulk.batches import NO_SUMS, Batch, Counts, Sums
 from darkroom.domain.bulk.members import MOST_CHANGES, Change, Member, MemberState, differences, shard_of
+from darkroom.domain.bulk.schedules import Schedule
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.ports.bulk import BatchCursor, BatchPage, DueRow, Found
 from darkroom.ports.kernel import Fenced, UnreadableRow
@@ -20,9 +21,11 @@ from tests.support.fakes.stores import FakeImages
 
 @dataclass
 class FakeBatches:
-    """The `Batches` and `BatchRegistry` ports over three dictionaries, with imports and `backfills` beside them."""
+    """The `Batches` and `BatchRegistry` ports over three dictionaries, with imports, `backfills` and `schedules` beside
+    them."""
 
     backfills: dict[str, Backfill] = field(default_factory=dict)
+    schedules: dict[str, Schedule] = field(default_factory=dict)
     rows: dict[str, Batch] = field(default_factory=dict)
     images: dict[str, dict[str, Member]] = field(default_factory=dict)
     counted: dict[str, Sums] = field(default_factory=dict)
@@ -48,16 +51,20 @@ class FakeBatches:
         )
 
     def due(self, now: Milliseconds, limit: int) -> Iterator[DueRow]:
-        kinds: dict[str, dict[str, Any]] = {"batch": self.rows, "import": self.imports.rows, "backfill": self.backfills}
-        rows = ((place, row, part) for part, some in kinds.items() for place, row in some.items())
+        rows = ((place, row, part) for part, some in self._kinds.items() for place, row in some.items())
         listed = [DueRow(row.due_at, place, part) for place, row, part in rows if row.due_at is not None]
         yield from sorted(due for due in listed if due.due_at <= now)[:limit]
 
     def postpone(self, due: DueRow, until: Milliseconds) -> None:
-        rows: dict[str, Any] = self.imports.rows if due.part == "import" else self.rows
+        rows = self._kinds.get(due.part, self.rows)
         row = rows.get(due.place)
         if row is not None and row.due_at == due.due_at:
             rows[due.place] = replace(row, due_at=until)
+
+    @property
+    def _kinds(self) -> dict[str, dict[str, Any]]:
+        rows: dict[str, dict[str, Any]] = {"batch": self.rows, "import": self.imports.rows}
+        return {**rows, "backfill": self.backfills, "schedule": self.schedules}
 
     def join(self, member: Member) -> Member:
         return self.images.setdefault(member.batch_id, {}).setdefault(member.name, member)
@@ -159,6 +166,31 @@ class FakeBackfills:
 
     def all(self) -> Iterator[Backfill]:
         yield from sorted(self.rows.values(), key=lambda row: -row.created_at)
+
+
+@dataclass
+class FakeSchedules:
+    """The `Schedules` port over a dictionary."""
+
+    rows: dict[str, Schedule] = field(default_factory=dict)
+
+    def get(self, schedule_id: str) -> Schedule | None:
+        return self.rows.get(schedule_id)
+
+    def create(self, schedule: Schedule) -> Schedule:
+        return self.rows.setdefault(schedule.schedule_id, schedule)
+
+    def change(self, before: Schedule, after: Schedule) -> Schedule:
+        return changed(self.rows, before.schedule_id, before, after)
+
+    def remove(self, schedule: Schedule) -> None:
+        current = self.rows.get(schedule.schedule_id)
+        if current is not None and current.version != schedule.version:
+            raise Fenced(current)
+        self.rows.pop(schedule.schedule_id, None)
+
+    def all(self) -> Iterator[Schedule]:
+        yield from sorted(self.rows.values(), key=lambda row: row.created_at)
 
 
 @dataclass

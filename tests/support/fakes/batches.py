@@ -9,6 +9,7 @@ from typing import Any
 from darkroom.domain.bulk.batches import Batch, Counts
 from darkroom.domain.bulk.imports import Import
 from darkroom.domain.bulk.manifests import ManifestFormat
+from darkroom.domain.bulk.schedules import Plan
 from darkroom.domain.images.claim import Claim, claim
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.images.order import order_of
@@ -18,6 +19,7 @@ from darkroom.domain.kernel.tenants import NO_QUOTA, Caller, Quota, Tier
 from darkroom.domain.recipes.presets import PRESETS
 from darkroom.operations.bulk.count_batches import Counting, count_batches
 from darkroom.operations.bulk.feed_backfill import FeedBackfillPorts
+from darkroom.operations.bulk.jobs import jobs_of
 from darkroom.operations.bulk.join_batch import JoinBatchPorts, has_turn, join_batch
 from darkroom.operations.bulk.manage_batches import (
     ManageBatchesPorts,
@@ -28,10 +30,11 @@ from darkroom.operations.bulk.manage_batches import (
 )
 from darkroom.operations.bulk.manage_imports import ManageImportsPorts, WantedImport, create_import
 from darkroom.operations.bulk.run_import import RunImportPorts, run_import
+from darkroom.operations.bulk.run_schedule import RunSchedulePorts
 from darkroom.operations.bulk.settle_batch import SettleBatchPorts
 from darkroom.operations.bulk.sweep_due_bulk import BulkSweep, SweepDueBulkPorts, sweep_due_bulk
 from darkroom.operations.images.add_variants import AddVariantsPorts, VariantsRequest, add_variants
-from tests.support.fakes.batch_rows import FakeBackfills, FakeBatches, FakeImageScan
+from tests.support.fakes.batch_rows import FakeBackfills, FakeBatches, FakeImageScan, FakeSchedules
 from tests.support.fakes.pictures import jpeg
 from tests.support.fakes.rows import lease
 from tests.support.fakes.stores import FakeImages
@@ -85,13 +88,16 @@ class BatchesWorld(World):
     images: Any = field(default_factory=StreamedImages)
     batches: Any = field(default_factory=FakeBatches)
     backfills: Any = field(default_factory=FakeBackfills)
+    schedules: Any = field(default_factory=FakeSchedules)
     presets: Any = field(default_factory=lambda: {name: (recipe, 1) for name, recipe in PRESETS.items()})
     heard: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.imports, self.manifests = self.batches.imports, self.batches.manifests
-        self.batches.backfills = self.backfills.rows
+        self.batches.backfills, self.batches.schedules = self.backfills.rows, self.schedules.rows
+        self.jobs = dict(jobs_of(self.backfills, self.clock))
+        self.own, self.planned = tuple[Plan, ...](), set[str]()
         self.scan: Any = FakeImageScan(self.images)
         self.join_batch = self._join
         self.has_turn = lambda image: has_turn(self.ports(JoinBatchPorts), image)
@@ -166,7 +172,8 @@ class BatchesWorld(World):
 
     def sweep_bulk(self) -> BulkSweep:
         feeding = self.ports(FeedBackfillPorts)
-        ports = self.ports(SweepDueBulkPorts, imports=self.import_ports, feeding=feeding)
+        scheduling = self.ports(RunSchedulePorts)
+        ports = self.ports(SweepDueBulkPorts, imports=self.import_ports, feeding=feeding, scheduling=scheduling)
         return sweep_due_bulk(ports, out_of_time=lambda: False)
 
     def develop(self, message: Message, *, fails: bool = False) -> Image:

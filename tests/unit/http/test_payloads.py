@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from darkroom.domain.bulk.batches import Counts, Stop, close, end, open_batch
+from darkroom.domain.bulk.schedules import Plan, RunOutcome, add, begin
+from darkroom.domain.bulk.schedules import end as end_run
 from darkroom.domain.events.event import EventType, PublishedEvent, body_of, without_stored
 from darkroom.domain.images.image import Image, WorkKind
 from darkroom.domain.images.pictures import EdgeUrls
@@ -64,6 +66,8 @@ def every_event() -> Iterator[PublishedEvent]:
     for why in (None, Stop.FAILURE, Stop.CLIENT):
         closed = close(open_batch(f"ba_{'0' * 26}", tenant_id=TENANT, now=NOW, notify="we_0000000000000000"), now=NOW)
         yield from events_of(end(replace(closed, stops=why), Counts(done=2, failed=1), now=NOW))
+    begun = begin(add(Plan(name="nightly", cron="* * * * *", job="announce", target=TENANT), now=NOW), now=NOW)
+    yield from events_of(end_run(begun, RunOutcome.DONE, now=NOW))
 
 
 def failing_for_a_day() -> Endpoint:

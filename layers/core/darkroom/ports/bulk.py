@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from darkroom.domain.bulk.batches import Batch, Sums
     from darkroom.domain.bulk.imports import Import
     from darkroom.domain.bulk.members import Change, Member
+    from darkroom.domain.bulk.schedules import Schedule
     from darkroom.domain.kernel.instants import Milliseconds
     from darkroom.ports.kernel import UnreadableRow
     from darkroom.ports.uploads import UploadForm
@@ -173,6 +174,28 @@ class Backfills(Protocol):
 
     def all(self) -> Iterator[Backfill | UnreadableRow]:
         """All backfills, the newest first, read as the caller iterates; perhaps seconds out of date."""
+
+
+class Schedules(Protocol):
+    """The schedules of recurring jobs. Every method raises Retryable if the table cannot answer. Methods for one row
+    raise UnreadableRow if this version cannot read it; `all` returns it in the row's place."""
+
+    def get(self, schedule_id: str) -> Schedule | None:
+        """The current row (a consistent read), or None."""
+
+    def create(self, schedule: Schedule) -> Schedule:
+        """Puts the row unless its id has one; returns the id's row: this one or the earlier one."""
+
+    def change(self, before: Schedule, after: Schedule) -> Schedule:
+        """Writes what differs, if the version is still that of `before`; returns the row as written, with the next
+        version. A lost answer is recognized. Raises Fenced if another write came first."""
+
+    def remove(self, schedule: Schedule) -> None:
+        """Removes the row, if the version is still that of `schedule`. A missing one is not an error. Raises Fenced if
+        another write came first."""
+
+    def all(self) -> Iterator[Schedule | UnreadableRow]:
+        """All schedules, the oldest first, read as the caller iterates; perhaps seconds out of date."""
 
 
 class Found(NamedTuple):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from darkroom.domain.bulk.batches import Batch
+    from darkroom.domain.bulk.schedules import Schedule
     from darkroom.domain.events.event import PublishedEvent
     from darkroom.domain.images.image import Image
     from darkroom.domain.kernel.instants import Milliseconds
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RowChange:
-    """One write of the row of `subject`, an image, an endpoint or a batch by its id: the row before and after it, None
-    where there was none.
+    """One write of the row of `subject`, an image, an endpoint, a batch or a schedule by its id: the row before and
+    after it, None where there was none.
 
     `place` is where its stream begins again if this write was not told. With `unreadable` this version cannot read the
     row; then both are None.
@@ -27,8 +28,8 @@ class RowChange:
     place: str
     subject: str
     version: int | None
-    before: Image | Endpoint | Batch | None
-    after: Image | Endpoint | Batch | None
+    before: Image | Endpoint | Batch | Schedule | None
+    after: Image | Endpoint | Batch | Schedule | None
     unreadable: UnreadableRow | None = None
 
 

@@ -11,11 +11,12 @@ from darkroom.ports.kernel import UnreadableRow
 
 if TYPE_CHECKING:
     from darkroom.domain.bulk.batches import Batch
+    from darkroom.domain.bulk.schedules import Schedule
     from darkroom.domain.images.image import Image
     from darkroom.domain.webhooks.endpoint import Endpoint
 
 
-type Readers = Mapping[str, Callable[[Any], Image | Endpoint | Batch]]
+type Readers = Mapping[str, Callable[[Any], Image | Endpoint | Batch | Schedule]]
 """What reads a table's items, by the attribute with the id of what they are about."""
 
 
@@ -51,9 +52,9 @@ def _change_of(written: Mapping[str, Any], readers: Readers) -> RowChange:
 
 def _id_of(item: Any) -> str:
     """The attribute with the id of what the row is about: an image's is its key, an endpoint's key is its place,
-    and a batch's is a place and a part."""
+    and a batch's is a place and a part, as a schedule's is."""
     if "part" in item:
-        return "batch_id"
+        return "schedule_id" if item["part"].get("S") == "schedule" else "batch_id"
     return "image_id" if "image_id" in item else "endpoint_id"
 
 
@@ -62,7 +63,7 @@ def _text_of(keys: Mapping[str, Mapping[str, Any]]) -> str:
     return "/".join(str(value) for key in keys.values() for value in key.values())
 
 
-def _row(item: Any, readers: Readers) -> Image | Endpoint | Batch | None:
+def _row(item: Any, readers: Readers) -> Image | Endpoint | Batch | Schedule | None:
     if item is None:
         return None
     return readers[_id_of(item)](item)

@@ -36,6 +36,7 @@ class EventType(StrEnum):
     BATCH_COMPLETED = "batch.completed"
     BATCH_FAILED = "batch.failed"
     BATCH_CANCELLED = "batch.cancelled"
+    SCHEDULE_DUE = "schedule.due"
 
 
 MEANINGS: Mapping[EventType, str] = {
@@ -58,6 +59,8 @@ MEANINGS: Mapping[EventType, str] = {
     EventType.BATCH_FAILED: "A batch that stops with its first failure has stopped: what was not begun was deleted, "
     "and the rest has ended.",
     EventType.BATCH_CANCELLED: "Its client cancelled a batch: what was not begun was deleted, and the rest has ended.",
+    EventType.SCHEDULE_DUE: "A time has come that the operator has planned for the tenant; `planned_for` is the time, "
+    "and `name` the schedule's.",
 }
 """What each type tells, in the words of its documentation."""
 
@@ -89,9 +92,10 @@ _OF_VARIANTS = (EventType.DONE, EventType.VARIANTS_ADDED, EventType.REDEVELOPED)
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedEvent:
-    """One thing that happened, at `time`, to the image, endpoint or batch whose id is `subject`. `sequence` is the
-    version of the row that says so: of two events of a subject, the one with the higher sequence is newer, whichever
-    arrives first. Only images have a lane and a preset. `notify` is the only endpoint that an image's or a batch's
+    """One thing that happened, at `time`, to the image, endpoint, batch or schedule whose id is `subject`. `sequence`
+    is the version of the row that says so, or the time in seconds that a schedule's run was planned for: of two events
+    of a subject, the one with the higher sequence is newer, whichever arrives first. Only images have a lane and a
+    preset. `notify` is the only endpoint that an image's or a batch's
     client wants to hear of it; None if all may."""
 
     type: EventType

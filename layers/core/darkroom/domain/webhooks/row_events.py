@@ -1,5 +1,5 @@
-"""The events of any row, an image's, a webhook's or a batch's: what the world is told is derived from two versions of
-it."""
+"""The events of any row, an image's, a webhook's, a batch's or a schedule's: what the world is told is derived from two
+versions of it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 from darkroom.domain.bulk.batch_events import ended_event_of, event_of_batch
 from darkroom.domain.bulk.batches import Batch
+from darkroom.domain.bulk.schedule_events import due_event_of, event_of_schedule
+from darkroom.domain.bulk.schedules import Schedule
 from darkroom.domain.events.event import EventType, PublishedEvent, event_of_image, events_of_image
 from darkroom.domain.images.image import Image
 from darkroom.domain.images.pictures import NO_EDGE, EdgeUrls
@@ -15,7 +17,7 @@ from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 from darkroom.domain.kernel.paths import deliveries_path, webhook_path
 from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint
 
-type Row = Image | Endpoint | Batch
+type Row = Image | Endpoint | Batch | Schedule
 """A row whose writes the world may hear of."""
 
 
@@ -29,13 +31,16 @@ def event_of(before: Row | None, after: Row | None, edge: EdgeUrls = NO_EDGE) ->
             return _event_of_endpoint(before, after)
         case Batch() | None, Batch():
             return event_of_batch(before, after)
+        case Schedule() | None, Schedule():
+            return event_of_schedule(before, after)
         case _:
             return None
 
 
 def events_of(row: Row, edge: EdgeUrls = NO_EDGE) -> Iterator[PublishedEvent]:
     """All events that the row still tells, oldest first, with the ids that they were first published with: an
-    endpoint's of the time since it was enabled or recovered, an image's as `events_of_image` says."""
+    endpoint's of the time since it was enabled or recovered, an image's as `events_of_image` says, a schedule's of its
+    latest run."""
     match row:
         case Image():
             yield from events_of_image(row, edge)
@@ -43,6 +48,8 @@ def events_of(row: Row, edge: EdgeUrls = NO_EDGE) -> Iterator[PublishedEvent]:
             yield from (event for event in (_failing(row), _disabled(row)) if event is not None)
         case Batch():
             yield from (event for event in (ended_event_of(row),) if event is not None)
+        case Schedule():
+            yield from (event for event in (due_event_of(row),) if event is not None)
 
 
 def is_notice(event: PublishedEvent) -> bool:

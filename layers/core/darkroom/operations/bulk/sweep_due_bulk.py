@@ -10,6 +10,7 @@ from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.operations.bulk.feed_backfill import FeedBackfillPorts, feed_backfill
 from darkroom.operations.bulk.run_import import RunImportPorts, run_import
+from darkroom.operations.bulk.run_schedule import RunSchedulePorts, plan_own, run_schedule
 from darkroom.operations.bulk.settle_batch import SettleBatchPorts, settle_batch
 from darkroom.ports.bulk import DueRow
 from darkroom.ports.kernel import UnreadableRow
@@ -27,6 +28,7 @@ class SweepDueBulkPorts(SettleBatchPorts):
 
     imports: RunImportPorts | None = None
     feeding: FeedBackfillPorts
+    scheduling: RunSchedulePorts
 
 
 @dataclass(kw_only=True)
@@ -44,6 +46,7 @@ def sweep_due_bulk(ports: SweepDueBulkPorts, *, out_of_time: Callable[[], bool])
     """Looks at what is due in turns, until done or `out_of_time`. What a table cannot serve now stays due; a row that
     is unreadable or trips a bug is looked at again later, and does not stop the others."""
     sweep = BulkSweep()
+    plan_own(ports.scheduling)
     waiting = deque(ports.batches.due(ports.clock(), LIMIT))
     while waiting:
         if out_of_time():
@@ -83,4 +86,6 @@ def _look(
         return run_import(ports.imports, due.place, out_of_time=out_of_time)
     if due.part == "backfill":
         return feed_backfill(ports.feeding, due.place, out_of_time=out_of_time, unreadable=unreadable)
+    if due.part == "schedule":
+        return run_schedule(ports.scheduling, due.place, out_of_time=out_of_time)
     return "unknown"

@@ -7,13 +7,16 @@ from functools import partial
 from darkroom.aws.bulk.backfills_table import BackfillsTable, ImagesScan
 from darkroom.aws.bulk.imports_table import ImportsTable
 from darkroom.aws.bulk.manifests_bucket import ManifestsBucket
+from darkroom.aws.bulk.schedules_table import SchedulesTable
 from darkroom.aws.images.queues import SqsFetchQueue
 from darkroom.aws.kernel import clients
 from darkroom.aws.tenants.tenants_table import TenantsTable
 from darkroom.domain.recipes.presets import PRESETS, VERSIONS
 from darkroom.operations.bulk.feed_backfill import FeedBackfillPorts
+from darkroom.operations.bulk.jobs import jobs_of
 from darkroom.operations.bulk.join_batch import JoinBatchPorts, join_batch
 from darkroom.operations.bulk.run_import import RunImportPorts
+from darkroom.operations.bulk.run_schedule import RunSchedulePorts
 from darkroom.operations.bulk.settle_batch import SettleBatchPorts
 from darkroom.operations.bulk.sweep_due_bulk import SweepDueBulkPorts
 from darkroom.wiring.bulk.looks import ports_of
@@ -41,8 +44,13 @@ def wire() -> SweepDueBulkPorts:
         service=settings.service,
         pauses=known_pauses_of(settings, dynamodb),
     )
+    scheduling = RunSchedulePorts(
+        schedules=SchedulesTable(dynamodb, settings.batches_table),
+        jobs=jobs_of(feeding.backfills, clock),
+        clock=clock,
+    )
     imports = _import_ports(settings, ports) if settings.fetch_queue_url else None
-    return SweepDueBulkPorts(**vars(ports), imports=imports, feeding=feeding)
+    return SweepDueBulkPorts(**vars(ports), imports=imports, feeding=feeding, scheduling=scheduling)
 
 
 def _import_ports(settings: SweepDueBulkSettings, ports: SettleBatchPorts) -> RunImportPorts:

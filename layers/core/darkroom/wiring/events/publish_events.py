@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from darkroom.aws.bulk.batches_table import BATCHES
+from darkroom.aws.bulk.schedules_table import SCHEDULES
 from darkroom.aws.events.events_topic import SnsTopic, SqsUnpublished
-from darkroom.aws.events.row_changes import changes_in
+from darkroom.aws.events.row_changes import Readers, changes_in
 from darkroom.aws.images.images_table import from_item
 from darkroom.aws.kernel import clients
 from darkroom.aws.webhooks.endpoints_table import ENDPOINTS
@@ -19,8 +20,14 @@ from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
 
 
 def read_changes(event: Mapping[str, Any]) -> list[RowChange]:
-    """The writes of images, endpoints and batches in a stream's event, as `changes_in` reads them."""
-    return changes_in(event, {"image_id": from_item, "endpoint_id": ENDPOINTS.row_of, "batch_id": BATCHES.row_of})
+    """The writes of images, endpoints, batches and schedules in a stream's event, as `changes_in` reads them."""
+    readers: Readers = {
+        "image_id": from_item,
+        "endpoint_id": ENDPOINTS.row_of,
+        "batch_id": BATCHES.row_of,
+        "schedule_id": SCHEDULES.row_of,
+    }
+    return changes_in(event, readers)
 
 
 def wire() -> tuple[PublishEventsPorts, Callable[[Mapping[str, Any]], list[RowChange]]]:

@@ -23,6 +23,8 @@ export const EVENTS = [
     ["batch.completed", "all images of a batch have ended"],
     ["batch.failed", "a batch has stopped, because one of its images failed"],
     ["batch.cancelled", "a batch was cancelled, and its last image has ended"],
+    ["schedule.*", "every event of schedules"],
+    ["schedule.due", "a time has come that the operator has planned"],
 ];
 
 /** What no other choice covers: an operator may have millions of images made again. */

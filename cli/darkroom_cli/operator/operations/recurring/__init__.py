@@ -1,0 +1,1 @@
+"""Operations on schedules of recurring jobs."""
