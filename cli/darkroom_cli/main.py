@@ -136,6 +136,7 @@ def options(
 
 app.command("upload", epilog=upload.EPILOG)(upload.command)
 app.command("status", epilog=images.STATUS_EPILOG)(images.status)
+app.command("edit", epilog=variants.EDIT_EPILOG)(variants.edit)
 app.add_typer(variants.app, name="variants")
 app.add_typer(batches.app, name="batches")
 app.command("import", epilog=imports.EPILOG)(imports.command)

@@ -89,11 +89,21 @@ class ReceivedWork(TypedDict):
     error: ReceivedError | None
 
 
+class ReceivedEdit(TypedDict):
+    """The last edit of an image that was accepted, and which before it were skipped."""
+
+    number: int
+    status: str
+    accepted_at: str
+    overtaken: list[int]
+
+
 class _Later(TypedDict, total=False):
     reference: str | None
     tags: list[str]
     metadata: dict[str, Any] | None
     work: ReceivedWork | None
+    edit: ReceivedEdit | None
 
 
 class ReceivedStatus(_Later):
@@ -210,9 +220,11 @@ class StatusAnswer:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether neither the image nor work beside it is under way."""
-        work = self.document.get("work")  # a stack of an earlier version has no such key
-        return self.document["status"] in TERMINAL_STATUSES and (work is None or work["ended_at"] is not None)
+        """Whether neither the image nor work beside it is under way, and no edit waits."""
+        # A stack of an earlier version has no such keys.
+        work, edit = self.document.get("work"), self.document.get("edit")
+        is_quiet = (work is None or work["ended_at"] is not None) and (edit is None or edit["status"] != "accepted")
+        return self.document["status"] in TERMINAL_STATUSES and is_quiet
 
 
 # 429 throttles, 503 is the API's own "not now"; API Gateway answers 500, 502 and 504 if a function crashed, returned
@@ -403,6 +415,14 @@ class Api:
         headers = {"Idempotency-Key": idempotency_key or f"variants-{secrets.token_hex(16)}"}
         path, body = f"/images/{image_id}/variants", dict(what)
         response = self._in_turn(lambda: self._client.post(path, json=body, headers=headers))
+        return self._answer(response, asked_for=image_id)
+
+    def edit(self, image_id: str, edits: Mapping[str, Any], *, idempotency_key: str | None = None) -> StatusAnswer:
+        """Edits an image, in the API's terms (`crop`, `focus`, `rotate`, `flip`, `recipe`), in the place of all earlier
+        edits; returns once that is accepted, when nothing can lose it any more."""
+        key = idempotency_key or f"edit-{secrets.token_hex(16)}"
+        path, accepted = f"/images/{image_id}/edits", httpx.codes.ACCEPTED
+        response = self._exchange("POST", path, answered_by=accepted, body=edits, idempotency_key=key)
         return self._answer(response, asked_for=image_id)
 
     def change_visibility(self, image_id: str, visibility: str) -> StatusAnswer:

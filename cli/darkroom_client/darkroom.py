@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _ADDRESSES_PER_FILE = 3
 
-_LATER: Mapping[str, Any] = {"work": None, "reference": None, "tags": [], "metadata": None}
+_LATER: Mapping[str, Any] = {"work": None, "edit": None, "reference": None, "tags": [], "metadata": None}
 """What a stack of an earlier version does not say of an image."""
 
 

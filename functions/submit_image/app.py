@@ -1,5 +1,5 @@
-"""POST /images: accepts a photo, or the URL of one, and answers 202 with the address of its status; and POST
-/images/{id}/variants, which accepts more variants of one that is done."""
+"""POST /images: accepts a photo, or the URL of one, and answers 202 with the address of its status; POST
+/images/{id}/variants, which accepts more variants of one that is done; and POST /images/{id}/edits."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from darkroom.domain.images.image import Image
 from darkroom.domain.images.order import no_imports
 from darkroom.domain.tenants.rate_limits import Policy, cost_of_file
 from darkroom.http.api import create_app, handles
 from darkroom.http.images.additions import POST_VARIANTS, read_addition
 from darkroom.http.images.documents import status_document
+from darkroom.http.images.edits import POST_EDIT, read_edits
 from darkroom.http.images.request_models import order_in
 from darkroom.http.images.responses import headers_of_accepted
 from darkroom.http.images.routes import POST_IMAGE
@@ -36,6 +38,7 @@ from darkroom.http.tenants.protection import Price, protected
 from darkroom.http.tenants.upload_tokens import refusal, refuse_order_beside_token, upload_token_of
 from darkroom.operations.images.add_variants import NotDone, VariantsRequest, add_variants
 from darkroom.operations.images.check_order import Accepted
+from darkroom.operations.images.edit_image import EditRequest, edit_image
 from darkroom.operations.images.submit_image import PhotoUpload, submit_image
 from darkroom.telemetry import entry_point, logger, metrics
 from darkroom.wiring.images.submit_image import wire
@@ -75,8 +78,7 @@ def post_image() -> Response:
     logger.info("accepted", extra={"replayed": accepted.replayed, "is_of_url": is_of_url(app)})
     new = "FetchesBegun" if is_of_url(app) else "ImagesAccepted"
     metrics.add_metric("ImagesReplayed" if accepted.replayed else new, MetricUnit.Count, 1)
-    headers = headers_of_accepted(image, replayed=accepted.replayed, now=ports.clock())
-    return json_response(HTTPStatus.ACCEPTED, status_document(image, edge.outputs.url_of, edge=edge.urls), headers)
+    return answer_of(image, replayed=accepted.replayed)
 
 
 def sent() -> Accepted:
@@ -133,10 +135,34 @@ def post_variants(image_id: str) -> Response:
         raise not_done(error.image, "Variants can be added to", now=ports.clock()) from error
     logger.info("variants accepted", extra={"run": added.image.run, "replayed": added.replayed})
     metrics.add_metric("VariantsReplayed" if added.replayed else "VariantsAccepted", MetricUnit.Count, 1)
-    headers = headers_of_accepted(added.image, replayed=added.replayed, now=ports.clock())
-    return json_response(
-        HTTPStatus.ACCEPTED, status_document(added.image, edge.outputs.url_of, edge=edge.urls), headers
+    return answer_of(added.image, replayed=added.replayed)
+
+
+@handles(app, POST_EDIT, protected(edge.rate_limit, require_healthy=edge.require_healthy))
+def post_edit(image_id: str) -> Response:
+    caller = caller_of(app)
+    request = EditRequest(
+        image_id=image_id,
+        edits=read_edits(json_body(app)),
+        tenant_id=caller.tenant_id,
+        tier=caller.tier,
+        quota=caller.quota,
+        correlation_id=correlation_id_of(app),
+        idempotency_key=idempotency_key_of(app),
     )
+    try:
+        edited = edit_image(variants_ports, request)
+    except NotDone as error:
+        raise not_done(error.image, "Edits can be made of", now=ports.clock()) from error
+    logger.info("edit accepted", extra={"number": edited.image.edit_number, "replayed": edited.replayed})
+    metrics.add_metric("EditsReplayed" if edited.replayed else "EditsAccepted", MetricUnit.Count, 1)
+    return answer_of(edited.image, replayed=edited.replayed)
+
+
+def answer_of(image: Image, *, replayed: bool) -> Response:
+    """The answer that accepts what was asked of an image."""
+    headers = headers_of_accepted(image, replayed=replayed, now=ports.clock())
+    return json_response(HTTPStatus.ACCEPTED, status_document(image, edge.outputs.url_of, edge=edge.urls), headers)
 
 
 @entry_point(of_gateway=True)

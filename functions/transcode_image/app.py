@@ -97,7 +97,7 @@ def develop(record: Record, lambda_context: LambdaContext, marks: AttemptTimelin
     _report(outcome, marks)
     _count(outcome)
     if outcome.returns_in_seconds is not None:
-        _come_back(record, outcome.returns_in_seconds, outcome.cause)
+        _come_back(record, outcome.returns_in_seconds, outcome.cause or Retryable("an edit waits"))
     return outcome.reason if isinstance(outcome, Finished) else None
 
 

@@ -227,6 +227,7 @@ OWN = {
     "GET /images/{id}/status": 200,
     "GET /images/{id}/variants/{name}": 307,
     "POST /images/{id}/variants": 202,
+    "POST /images/{id}/edits": 202,
     "GET /webhooks/{id}": 200,
     "PATCH /webhooks/{id}": 200,
     "DELETE /webhooks/{id}": 204,

@@ -138,6 +138,29 @@ def test_a_trimmed_picture_is_no_longer_than_an_original_may_be() -> None:
     assert pixels(file(samples.swapaxes(0, 1).copy()), trim=0).shape == (1000, 5, 3)
 
 
+@pytest.mark.parametrize(("rotate", "orientation"), [(0, 1), (90, 1), (0, 6), (270, 7)])
+@pytest.mark.parametrize("trim", [None, 0])
+def test_a_crop_is_of_the_upright_picture_and_a_trim_of_what_it_leaves(
+    rotate: int, orientation: int, trim: int | None
+) -> None:
+    upright = noise(60, 40)
+    upright[10:12, 15:] = upright[10, 15]  # the first rows of the crop: a trim cuts them off
+    stored = {1: upright, 6: np.rot90(upright), 7: np.rot90(upright, 2).swapaxes(0, 1)}[orientation]
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    crop = {"x": 0.25, "y": 0.25, "width": 0.75, "height": 0.5}
+    shown = pixels(file(stored.copy(), exif=exif), crop=crop, rotate=rotate, trim=trim if rotate == 0 else None)
+    left = upright[10:30, 15:] if trim is None or rotate else upright[12:30, 15:]
+    assert np.array_equal(shown, np.rot90(left, -rotate // 90))
+
+
+@pytest.mark.guards("edits-trim-aspect-bound")
+def test_a_crop_is_rounded_outwards_and_no_longer_than_an_original_may_be() -> None:
+    samples = noise(1000, 9)
+    assert pixels(file(samples), crop={"x": 0.0011, "y": 0.0, "width": 0.0011, "height": 1.0}).shape[:2] == (9, 2)
+    assert pixels(file(samples), crop={"x": 0.0, "y": 0.5, "width": 1.0, "height": 0.001}).shape[:2] == (5, 1000)
+
+
 # ── Regions ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

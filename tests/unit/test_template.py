@@ -837,7 +837,9 @@ def test_what_is_open_to_everybody_is_let_through_a_few_times_a_second_and_the_r
     others = {"ThrottlingRateLimit": {"Ref": "RequestsPerSecond"}, "ThrottlingBurstLimit": {"Ref": "RequestsAtOnce"}}
     assert stage["DefaultRouteSettings"] == others
     named = {route: settings for route, settings in stage["RouteSettings"].items() if route not in OPEN_ROUTES}
-    assert named == dict.fromkeys(("POST /images", "POST /uploads", "POST /images/{id}/variants"), uploads)
+    assert named == dict.fromkeys(
+        ("POST /images", "POST /uploads", "POST /images/{id}/variants", "POST /images/{id}/edits"), uploads
+    )
 
 
 def test_the_credential_of_each_way_is_what_it_says_and_the_gateway_may_invoke_the_authorizer() -> None:

@@ -82,7 +82,7 @@ def test_an_unknown_field_is_told_with_the_known_ones() -> None:
     assert "Known fields: name, width, height, fit," in problems(of({"colour": 1}))["variants.0.colour"]
     assert problems('{"variant": []}') == {
         "variants": "is missing",
-        "variant": "is not a known field. Known fields: variants, metadata, regions, rotate, flip, trim",
+        "variant": "is not a known field. Known fields: variants, metadata, regions, crop, rotate, flip, trim",
     }
 
 

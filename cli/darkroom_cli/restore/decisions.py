@@ -146,11 +146,15 @@ def _removed(row: Image, *, now: Milliseconds, remove_at: Milliseconds) -> Image
 
 
 def _with_its_work(row: Image) -> Image:
-    """The done image as if the variants that are to be added had been: a redo makes them with the others."""
+    """The done image as if the variants that are to be added had been: a redo makes them with the others. An edit
+    follows it."""
     if row.work is None:
         return row
     added = row.added if row.work.recipe is None else together((*row.added, row.work.recipe))
-    return replace(row, status=Status.DONE, works=row.works[:-1], added=added)
+    edit = row.edit
+    if edit is not None and edit.run == row.run:  # guard: restore-edit-under-way
+        edit = replace(edit, edits=row.work.edits, run=None)
+    return replace(row, status=Status.DONE, works=row.works[:-1], added=added, edit=edit)
 
 
 def _is_over(item: RestoredItem, now: Milliseconds) -> bool:

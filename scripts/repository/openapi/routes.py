@@ -9,6 +9,7 @@ from dataclasses import replace
 from darkroom.http.bulk.routes import BATCH_ROUTES
 from darkroom.http.images import routes as images
 from darkroom.http.images.additions import POST_VARIANTS
+from darkroom.http.images.edits import POST_EDIT
 from darkroom.http.images.routes import DELETE_IMAGE, GET_IMAGE, GET_STATUS, GET_VARIANT, LIST_IMAGES
 from darkroom.http.imports.routes import POST_IMAGE
 from darkroom.http.kernel.openapi_route import GET_OPENAPI
@@ -28,6 +29,7 @@ ROUTES = (
     GET_STATUS,
     GET_VARIANT,
     POST_VARIANTS,
+    POST_EDIT,
     GET_USAGE,
     PATCH_IMAGE,
     DELETE_IMAGE,

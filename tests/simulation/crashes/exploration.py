@@ -298,7 +298,13 @@ def prepare() -> None:
     child = os.fork()
     if child == 0:
         try:
-            for name in ("good", "refused", "uploaded", "variants added"):  # lanes develop a photo differently
+            for name in (
+                "good",
+                "refused",
+                "uploaded",
+                "variants added",
+                "edited",
+            ):  # lanes develop a photo differently
                 with World() as world:
                     HISTORIES[name].play(world)
             with os.fdopen(sending, "wb") as parent:

@@ -20,6 +20,7 @@ from darkroom.domain.events.event import EventType, read_event
 from darkroom.domain.images.image import UNKNOWN_SOURCE, Image, Source, Status, run_key
 from darkroom.domain.images.stored_by import stored_by
 from darkroom.domain.images.transitions import accept
+from darkroom.domain.images.works import edit_status
 from darkroom.domain.kernel.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST
 from darkroom.domain.kernel.lanes import lane_for
 from darkroom.domain.kernel.tenants import Caller, Tier
@@ -150,6 +151,14 @@ def add_variants(world: World, image_id: str) -> None:
     body = json.dumps({"recipe": {"variants": [{"name": "hero", "width": 20}]}}).encode()
     path = f"/images/{image_id}/variants"
     insist(world, "adding", 202, "POST", path, body=body, key=KEY, content_type="application/json")
+
+
+def edit(world: World, image_id: str, number: int, degrees: int) -> None:
+    """A client asks for the image to be turned so, which is its edit of that number."""
+    world.may_leave = Status.DONE
+    doing, body = f"editing {number}", json.dumps({"rotate": degrees}).encode()
+    path = f"/images/{image_id}/edits"
+    insist(world, doing, 202, "POST", path, body=body, key=f"edit-{number}", content_type="application/json")
 
 
 def show_to(world: World, image_id: str, visibility: str) -> None:
@@ -400,6 +409,34 @@ def _poison_variants_added(world: World) -> str:
     return _given_up_and_replayed(world, image_id, Status.DONE)
 
 
+def _edited(world: World) -> str:
+    """Two edits come before a worker does, and one like the first while it is at work; messages are delivered twice."""
+    image_id = _good(world)
+    world.copies = True
+    edit(world, image_id, 1, 270)
+    edit(world, image_id, 2, 180)
+
+    def edit_again() -> None:
+        world.before_develop = None
+        edit(world, image_id, 3, 270)
+
+    world.before_develop = edit_again
+    world.settle()
+    if world.before_develop is not None:  # the worker overtook a client that had to repeat itself
+        edit_again()
+        world.settle()
+    image = world.rows()[image_id]
+    last = (image.edit_number, image.edited and image.edited.rotate, edit_status(image))
+    check(last == (3, 270, "done"), ViolationKind.LOST, f"the last edit is not shown: {last}")
+    return image_id
+
+
+def _deleted_while_edited(world: World) -> str:
+    image_id = _good(world)
+    edit(world, image_id, 1, 180)
+    return _withdrawn_at("before_develop", world, image_id)
+
+
 def _deleted_while_variants_are_added(world: World) -> str:
     image_id = _good(world)
     add_variants(world, image_id)
@@ -547,6 +584,14 @@ HISTORIES = {
             ends=(Status.DONE,),
             tells=(EventType.ACCEPTED, EventType.DONE, EventType.WORK_FAILED, EventType.VARIANTS_ADDED),
             continues="variants added",
+        ),
+        History(name="edited", play=_edited, ends=(Status.DONE,), continues="good"),
+        History(
+            name="deleted while edited",
+            play=_deleted_while_edited,
+            ends=(Status.DONE,),
+            deleted=True,
+            continues="good",
         ),
         History(
             name="deleted with variants to come",
@@ -704,6 +749,9 @@ def _check_objects(world: World, image: Image, *, has_original: bool = True) -> 
         check(image.url is None, ViolationKind.STUCK, "the URL of an image that has ended is remembered")
     elif has_original:
         _check_original(image, originals)
+    if image.edit_number is not None:  # those of earlier edits stay, as after a redo, and which were made may differ
+        outputs = {variant.name: outputs[variant.key] for variant in image.variants}
+        return {name: versions[0][1] for name, versions in outputs.items()}
     check(
         {variant.key for variant in image.variants} == set(outputs),
         ViolationKind.DIFFERING,

@@ -83,6 +83,42 @@ def test_without_variants_nothing_is_sent(run: Run, api: FakeApi, tmp_path: Path
     assert api.posts == []
 
 
+def test_an_edit_says_all_of_it_and_is_followed_until_no_edit_waits(run: Run, api: FakeApi, recipe: Path) -> None:
+    def edited(status: str) -> dict[str, Any]:
+        edit = {"number": 1, "status": status, "accepted_at": "2026-01-01T00:00:30.000Z", "overtaken": []}
+        return api.images[image_id] | {"work": work("done", kind="edit"), "edit": edit}
+
+    image_id = api.put("done")
+    api.faults["POST"] += [Reply(status=202, body=edited("accepted"), headers={"Retry-After": "0"})] * 2
+    api.faults["GET"] += [Reply(body=edited(status)) for status in ("accepted", "done")]
+    options = (
+        "--crop",
+        "0.1,0,0.8,1",
+        "--focus",
+        "0.4,0.3",
+        "--rotate",
+        "90",
+        "--flip",
+        "none",
+        "--recipe",
+        str(recipe),
+    )
+    result = run("edit", image_id, *options, "--wait")
+    assert (result.exit_code, "edit of run 2: done" in result.stdout, len(api.faults["GET"])) == (0, True, 0)
+    assert json.loads(api.posts[-1].body) == {
+        "crop": {"x": 0.1, "y": 0, "width": 0.8, "height": 1},
+        "focus": {"x": 0.4, "y": 0.3},
+        "rotate": 90,
+        "flip": "none",
+        "recipe": json.loads(recipe.read_text()),
+    }
+    assert (run("edit", image_id).exit_code, json.loads(api.posts[-1].body)) == (0, {}), "takes all edits back"
+    assert api.posts[-1].path == f"/images/{image_id}/edits" and api.posts[-1].headers["idempotency-key"]
+    for wrong in (("--crop", "0.1,0"), ("--focus", "a,b"), ("--flip", "up"), ("--recipe", "none.json")):
+        assert run("edit", image_id, *wrong).exit_code == 2
+    assert len(api.posts) == 2
+
+
 def test_another_visibility_is_asked_for_in_turn_and_followed_until_it_holds(run: Run, api: FakeApi) -> None:
     image_id = api.put("done")
     documents = [api.images[image_id] | {"work": work(status, kind="visibility")} for status in ("pending", "done")]

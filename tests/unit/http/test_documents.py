@@ -37,6 +37,7 @@ KEYS = [
     "tags",
     "metadata",
     "work",
+    "edit",
     "links",
 ]
 

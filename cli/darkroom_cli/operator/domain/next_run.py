@@ -21,15 +21,19 @@ def replay(image: Image, *, now: Milliseconds) -> Image:
         if work.backfill is not None and work.recipe is not None:
             version = work.preset_version or 1
             return redevelop(image, work.recipe, version=version, backfill=work.backfill, lane=BULK.name, now=now)
-        return begin_work(
+        again = begin_work(
             image,
             work.kind,
             now=now,
             recipe=work.recipe,
             visibility=work.visibility,
+            edits=work.edits,
             key=work.key,
             fingerprint=work.fingerprint,
         )
+        if image.edit is None or image.edit.run != work.run:
+            return again
+        return replace(again, edit=replace(image.edit, run=again.run))  # guard: bulk-edit-replay-keeps-number
     if image.status is not Status.FAILED:  # guard: replay-and-redo-source-status
         raise TransitionRefused(f"an image cannot go from {image.status} to pending here, only from failed")
     return next_run(

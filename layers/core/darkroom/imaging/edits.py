@@ -1,4 +1,4 @@
-"""Edits a whole picture before it is scaled: hides regions, turns and mirrors it, and trims its border.
+"""Edits a whole picture before it is scaled: hides regions, crops it, turns and mirrors it, and trims its border.
 
 What is hidden is hidden at the resolution of the file, before anything else is calculated: what follows, the trim and
 the placeholder included, never sees it. The picture is decoded anew for each step, unless it is small, because
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pyvips
 
-from darkroom.domain.recipes.recipes import FocalPoint, Recipe, Region, VariantSpec
+from darkroom.domain.recipes.recipes import Crop, FocalPoint, Recipe, Region, VariantSpec
 from darkroom.imaging.alpha import premultiplied, unpremultiplied
 from darkroom.imaging.decode import Original
 from darkroom.imaging.scaling.resize import scaled
@@ -58,7 +58,8 @@ class Box(NamedTuple):
 
 class Edited(NamedTuple):
     """The original with edits made, and the recipe with what remains to be done; `before` tells where a point of the
-    edited picture was in the upright picture before, each in fractions of the sides. `box` is what a trim left."""
+    edited picture was in the upright picture before, each in fractions of the sides. `box` is what a crop and a trim
+    left."""
 
     source: Original
     recipe: Recipe
@@ -70,12 +71,12 @@ def edited(source: Original, recipe: Recipe, *, max_aspect: int, box: Box | None
     """The original with the recipe's edits made.
 
     The focal points of what remains are where these edits move them. Only turning and mirroring leave the decoder free
-    to shrink the picture, as they cost nothing. A trimmed picture's longer side is at most `max_aspect` times its
-    shorter one: some of the border stays if it must; `box` is what to leave instead, as for all frames of an
+    to shrink the picture, as they cost nothing. A cropped or trimmed picture's longer side is at most `max_aspect`
+    times its shorter one: some of the border stays if it must; `box` is what to leave instead, as for all frames of an
     animation. Raises Rejected if the file cannot be decoded.
     """
     orientation = turned(source.orientation, recipe.rotate, recipe.flip)
-    if not recipe.regions and recipe.trim is None:
+    if not recipe.regions and recipe.crop is None and recipe.trim is None:
         everything = Box(0, 0, source.width, source.height)
         return _Moves(everything, everything, source.orientation, orientation).applied(source, recipe)
     # A WebP that is too large to be decoded whole is decoded at a half.
@@ -89,10 +90,14 @@ def edited(source: Original, recipe: Recipe, *, max_aspect: int, box: Box | None
         picture = opened()
         everything = Box(0, 0, picture.width, picture.height)
         del picture
-        if recipe.trim is None:
+        if recipe.crop is None and recipe.trim is None:
             box = everything
         elif box is None:
-            box = _trimmed(opened, recipe.trim, orientation, max_aspect)
+            box = everything if recipe.crop is None else _crop_box(recipe.crop, source, everything, max_aspect)
+            if recipe.trim is not None:
+                kept = box
+                left = _trimmed(lambda: opened().crop(*kept), recipe.trim, orientation, max_aspect)
+                box = Box(kept.left + left.left, kept.top + left.top, left.width, left.height)
     cropped = replace(
         source,
         width=box.width,
@@ -196,18 +201,33 @@ def _hidden(
     return lambda: _covered(opened(), covers)
 
 
-def box_of(region: Region, source: Original, decoded: tuple[int, int]) -> Box:
-    """The region of the decoded picture, as stored: rounded outwards to whole pixels, by as much further as the file
-    carries colours, and to a whole cell if it is not filled."""
+def _crop_box(crop: Crop, source: Original, decoded: Box, max_aspect: int) -> Box:
+    """What a crop leaves of the decoded picture, as stored."""
+    left, top, right, bottom = _as_stored_box(crop, source)
+    across = _scaled_outwards(left, right, source.width, decoded.width)
+    down = _scaled_outwards(top, bottom, source.height, decoded.height)
+    return _no_longer_than(max_aspect, across, down, decoded.width, decoded.height)
+
+
+def _as_stored_box(part: Crop | Region, source: Original) -> tuple[int, int, int, int]:
+    """The left, top, right and bottom of a part of the upright picture, rounded outwards, in the picture as it is
+    stored."""
     turns, mirrored = _TURNS.get(source.orientation, _TURNS[1])
     width, height = (source.height, source.width) if turns % 2 else (source.width, source.height)
-    left, right = _rounded_outwards(region.x, region.width, width)
-    top, bottom = _rounded_outwards(region.y, region.height, height)
+    left, right = _rounded_outwards(part.x, part.width, width)
+    top, bottom = _rounded_outwards(part.y, part.height, height)
     if mirrored:
         left, right = width - right, width - left
     for _ in range(turns):  # back, counter-clockwise
         left, top, right, bottom = top, width - right, bottom, width - left
         width, height = height, width
+    return left, top, right, bottom
+
+
+def box_of(region: Region, source: Original, decoded: tuple[int, int]) -> Box:
+    """The region of the decoded picture, as stored: rounded outwards to whole pixels, by as much further as the file
+    carries colours, and to a whole cell if it is not filled."""
+    left, top, right, bottom = _as_stored_box(region, source)
     reach = _REACH if source.mixes_neighbours else 0  # guard: edits-region-chroma-reach
     left, right = _scaled_outwards(left - reach, right + reach, source.width, decoded[0])
     top, bottom = _scaled_outwards(top - reach, bottom + reach, source.height, decoded[1])
@@ -335,6 +355,11 @@ def _trimmed(opened: Callable[[], pyvips.Image], tolerance: int, orientation: in
     across, down = _extent(columns), _extent(rows)
     if across is None or down is None:  # guard: edits-trim-never-empty
         return Box(0, 0, width, height)
+    return _no_longer_than(max_aspect, across, down, width, height)
+
+
+def _no_longer_than(max_aspect: int, across: tuple[int, int], down: tuple[int, int], width: int, height: int) -> Box:
+    """A part of a picture of that size, widened so that its longer side is at most so many times its shorter one."""
     left, right = _widened(*across, least=-(-(down[1] - down[0]) // max_aspect), most=width)
     top, bottom = _widened(*down, least=-(-(right - left) // max_aspect), most=height)  # guard: edits-trim-aspect-bound
     return Box(left, top, right - left, bottom - top)

@@ -11,10 +11,15 @@ from typing import Any, TypeAliasType, get_args, get_origin, get_type_hints
 
 from pydantic import ValidationError
 
+from darkroom.domain.recipes.edits import Edits
 from darkroom.domain.recipes.recipes import Recipe
 
 REASON_CHARACTERS = 300
 """How much of the reason why a row cannot be read is told."""
+
+
+_DOCUMENTS: dict[str, Any] = {"Recipe": Recipe, "Edits": Edits}
+"""What a row has as JSON, by the names that its types have where they are only checked."""
 
 
 @cache
@@ -23,8 +28,8 @@ def reader(kind: Any) -> Callable[[Any], Any]:
     else: a dataclass, a list or map of such, a text, a number, a truth value."""
     if isinstance(kind, TypeAliasType):
         return reader(kind.__value__)
-    if kind is Recipe:
-        return _recipe
+    if kind in _DOCUMENTS.values():
+        return _document(kind)
     if get_origin(kind) is tuple:
         return _list_of(reader(get_args(kind)[0]))
     if get_origin(kind) is dict:
@@ -60,7 +65,7 @@ def _names_to(read_one: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _record(kind: Any) -> Callable[[Any], Any]:
-    readers = {name: reader(hint) for name, hint in get_type_hints(kind, localns={"Recipe": Recipe}).items()}
+    readers = {name: reader(hint) for name, hint in get_type_hints(kind, localns=_DOCUMENTS).items()}
     as_dict = _exactly(dict)
 
     def read(value: Any) -> Any:
@@ -77,11 +82,14 @@ def _record(kind: Any) -> Callable[[Any], Any]:
     return read
 
 
-def _recipe(text: Any) -> Recipe:
-    try:
-        return Recipe.model_validate_json(text)
-    except ValidationError as error:
-        problems = error.errors(include_url=False, include_input=False)
-        raise ValueError(
-            "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
-        ) from error
+def _document(kind: Any) -> Callable[[Any], Any]:
+    def read(text: Any) -> Any:
+        try:
+            return kind.model_validate_json(text)
+        except ValidationError as error:
+            problems = error.errors(include_url=False, include_input=False)
+            raise ValueError(
+                "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
+            ) from error
+
+    return read

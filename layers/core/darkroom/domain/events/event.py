@@ -46,12 +46,13 @@ MEANINGS: Mapping[EventType, str] = {
     EventType.CANCELLED: "Its client deleted it before it had ended: nothing is left of it.",
     EventType.EXPIRED: "Its `expires_at` came before a worker did, or its upload never came.",
     EventType.DELETED: "Its client deleted it after it had ended: its picture and variants are gone.",
-    EventType.VARIANTS_ADDED: "Variants that were asked for later are there, beside the others or in their place.",
+    EventType.VARIANTS_ADDED: "Variants that were asked for later are there, beside the others or in their place; "
+    "after an edit, in the place of all.",
     EventType.VISIBILITY_CHANGED: "Others may see its variants now, at other URLs: `variants` has all of them.",
     EventType.REDEVELOPED: "The variants of its preset's present version are there, in the place of an earlier one's. "
     "Only webhooks that name this type hear of it: an operator may do so to millions of images.",
-    EventType.WORK_FAILED: "A redo, variants that were asked for later, another visibility, or a preset's present "
-    "version could not be made; `error` says why. The image stays as it is.",
+    EventType.WORK_FAILED: "A redo, variants that were asked for later, another visibility, a preset's present "
+    "version or an edit could not be made; `error` says why. The image stays as it is.",
     EventType.WEBHOOK_FAILING: "For a day, everything that was sent to a webhook has failed.",
     EventType.WEBHOOK_DISABLED: "A webhook is sent nothing any more: by its owner, because it answered 410, or because "
     "everything had failed for five days; `disabled_by` says why. Its deliveries are kept for 30 days.",
@@ -82,6 +83,7 @@ _OF_WORKS = {
     WorkKind.VARIANTS: EventType.VARIANTS_ADDED,
     WorkKind.VISIBILITY: EventType.VISIBILITY_CHANGED,
     WorkKind.REDEVELOP: EventType.REDEVELOPED,
+    WorkKind.EDIT: EventType.VARIANTS_ADDED,
 }
 
 _OF_WORK_ALONE = frozenset({*_OF_WORKS.values(), EventType.WORK_FAILED}) - {EventType.DONE}

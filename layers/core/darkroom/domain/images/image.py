@@ -13,6 +13,7 @@ from darkroom.domain.kernel.message import Message
 from darkroom.domain.kernel.visibility import Visibility
 
 if TYPE_CHECKING:
+    from darkroom.domain.recipes.edits import Edits
     from darkroom.domain.recipes.recipes import Recipe
 
 DUE_SHARDS = 16
@@ -133,25 +134,27 @@ class Attempt:
 
 
 class WorkKind(StrEnum):
-    """What work beside a finished image makes: all of its variants again, some more, another visibility, or the
-    variants of its preset's present version in the place of those of an earlier one."""
+    """What work beside a finished image makes: all of its variants again, some more, another visibility, the variants
+    of its preset's present version in the place of those of an earlier one, or all of its variants by other edits."""
 
     REDO = "redo"
     VARIANTS = "variants"
     VISIBILITY = "visibility"
     REDEVELOP = "redevelop"
+    EDIT = "edit"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
     """Work beside an image that is `done`: what one run is for, whose end leaves the image `done`.
 
-    `beside` is the run that made the image what it is meanwhile. `recipe` has the variants to make, None for other work
-    and once they are made, and `visibility` is the one to get, if that is the work; `key` and `fingerprint` tell a
-    repetition of the request. `ended_at` is None while the work is under way; `error` says why it `failed`. `version`
-    is the row's after the write that ended it, as soon as other work follows; until then the row has it as
-    `work_version`. `batch` is the batch that the work belongs to. What a `backfill` has begun makes that
-    `preset_version`, None for the first, in another lane than the image's own `lane`.
+    `beside` is the run that made the image what it is meanwhile. `recipe` has the variants to make, None for other
+    work and once they are made; `visibility` is the one to get, and `edits` are those to make, if that is the work;
+    `key` and `fingerprint` tell a repetition of the request. `ended_at` is None while the work is under way;
+    `error` says why it `failed`. `version` is the row's after the write that ended it, as soon as other work
+    follows; until then the row has it as `work_version`. `batch` is the batch that the work belongs to. What a
+    `backfill` has begun makes that `preset_version`, None for the first, in another lane than the image's own
+    `lane`.
     """
 
     run: int
@@ -160,6 +163,7 @@ class Work:
     requested_at: Milliseconds
     recipe: Recipe | None = None
     visibility: Visibility | None = None
+    edits: Edits | None = None
     key: str | None = None
     fingerprint: str | None = None
     ended_at: Milliseconds | None = None
@@ -170,6 +174,33 @@ class Work:
     backfill: str | None = None
     lane: str | None = None
     preset_version: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlierEdit:
+    """An edit that another one has followed, and whether it was `overtaken`: skipped, because the other came before it
+    was begun."""
+
+    number: int
+    overtaken: bool
+    key: str | None = None
+    fingerprint: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edit:
+    """The last edit that was accepted: its number is the row's `edit_number`.
+
+    `edits` are those that wait for the end of other work, None as soon as the work of `run` is to make them. `key` and
+    `fingerprint` tell a repetition of the request, as those of the `earlier` ones do, the latest of them.
+    """
+
+    accepted_at: Milliseconds
+    edits: Edits | None = None
+    run: int | None = None
+    key: str | None = None
+    fingerprint: str | None = None
+    earlier: tuple[EarlierEdit, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,8 +252,9 @@ class Image:
     requires them. `upload_token` is the id of the token that the image was uploaded with. `visibilities` are those that
     it has had or is about to get, the present one last; none if it was never anything but private. `viewer_seconds` is
     how long whoever fetches a variant from the edge may keep it, None for as long as the deployment says. `batch` is
-    the batch that it belongs to. While it, or work beside it, `awaits_turn` in a batch, it has no message, and nobody
-    waits for it.
+    the batch that it belongs to. `edit_number` counts the edits that were accepted, of which `edit` is the last one;
+    `edited` is what its variants show of them, None before the first. While it, or work beside it, `awaits_turn` in a
+    batch, it has no message, and nobody waits for it.
     """
 
     image_id: str
@@ -278,6 +310,9 @@ class Image:
     works: tuple[Work, ...] = ()
     work_version: int | None = None
     added: tuple[Recipe, ...] = ()
+    edit_number: int | None = None
+    edit: Edit | None = None
+    edited: Edits | None = None
     deleted_at: Milliseconds | None = None
     deleted_version: int | None = None
     leftovers: Leftovers | None = None
@@ -309,6 +344,11 @@ class Image:
     def work_batch(self) -> str | None:
         """The batch of the work that its latest run is for."""
         return None if self.latest_work is None else self.latest_work.batch
+
+    @property
+    def edit_waits(self) -> bool:
+        """Whether its last edit is yet to become work beside it."""
+        return self.edit is not None and self.edit.edits is not None
 
     @property
     def outcome(self) -> Status:
@@ -404,6 +444,8 @@ def duty_kind_of(image: Image) -> DutyKind:
         return DutyKind.DEAD_LETTERS
     if image.is_deleted:
         return DutyKind.REMOVALS
+    if image.edit_waits:
+        return DutyKind.RESCUES
     if image.status.is_terminal:  # what fetching may have left
         return DutyKind.FETCHES
     if image.status is Status.AWAITING_UPLOAD:

@@ -4,7 +4,7 @@ the next run that an operator asks for."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from darkroom.domain.images.annotations import NO_ANNOTATIONS, Annotations
 from darkroom.domain.images.image import (
@@ -12,6 +12,8 @@ from darkroom.domain.images.image import (
     Attempt,
     Cause,
     DeadLetterState,
+    EarlierEdit,
+    Edit,
     Failure,
     Image,
     Leftovers,
@@ -20,7 +22,7 @@ from darkroom.domain.images.image import (
     Variant,
     WorkKind,
 )
-from darkroom.domain.images.works import end_of_work, works_with
+from darkroom.domain.images.works import REMEMBERED_ENDS, end_of_work, overlays_in_use, works_with
 from darkroom.domain.kernel.errors import BATCH_STOPPED, EXPIRED, FETCH_FAILED, INTERNAL, NEVER_UPLOADED, WORKER_LOST
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import LANES
@@ -28,6 +30,7 @@ from darkroom.domain.kernel.retry import MAX_ATTEMPTS
 from darkroom.domain.kernel.visibility import Visibility, with_prospect
 
 if TYPE_CHECKING:
+    from darkroom.domain.recipes.edits import Edits
     from darkroom.domain.recipes.recipes import Recipe
 
 SWEEP_INTERVAL_SECONDS = 60
@@ -51,6 +54,9 @@ runs, plus clocks that are minutes apart."""
 PARKED_SECONDS = 3600
 """How long after it was parked the sweeper looks at an image whether it is to go on; who resumes it does not wait so
 long."""
+
+EDIT_DELAY_SECONDS = 2
+"""How long an edit waits for others that overtake it, from the first of them on: what a slider sends costs one run."""
 
 TURN_SECONDS = 6 * 3600
 """How often the sweeper looks at an image that waits for its turn: its batch looks much more often. It is what such an
@@ -95,7 +101,7 @@ def transition(image: Image, status: Status, **changes: Any) -> Image:
     if status not in TRANSITIONS[image.status] or is_next_run != image.status.is_terminal:
         raise TransitionRefused(f"an image cannot go from {image.status} to {status}")
     if status.is_terminal:
-        ended = dict(_ENDED)
+        ended, ended_at = dict(_ENDED), changes.get("completed_at")
         if image.work is None:
             changes["completed_version"] = image.version + 1
         else:
@@ -103,6 +109,9 @@ def transition(image: Image, status: Status, **changes: Any) -> Image:
         if image.status is Status.FETCHING and image.attempt:
             # A worker that died or lost its race may have stored an original, or do so yet.
             ended["due_at"] = changes["completed_at"] + LEFTOVERS_SECONDS * 1000
+        if status is Status.DONE and image.edit_waits:
+            # Whoever has written this begins it; if that fails, the sweeper does.
+            ended["due_at"] = ended_at  # guard: bulk-edit-waiting-one-due
         changes = ended | changes
     return replace(image, status=status, **changes)
 
@@ -128,6 +137,7 @@ def begin_work(
     recipe: Recipe | None = None,
     overlays: dict[str, Source] | None = None,
     visibility: Visibility | None = None,
+    edits: Edits | None = None,
     key: str | None = None,
     fingerprint: str | None = None,
     batch: str | None = None,
@@ -142,7 +152,16 @@ def begin_work(
     """
     if image.status is not Status.DONE:  # guard: works-beside-done-only
         raise TransitionRefused(f"work begins beside an image that is done, not {image.status}")
-    works = works_with(image, kind, now=now, recipe=recipe, visibility=visibility, key=key, fingerprint=fingerprint)
+    works = works_with(
+        image,
+        kind,
+        now=now,
+        recipe=recipe,
+        visibility=visibility,
+        edits=edits,
+        key=key,
+        fingerprint=fingerprint,
+    )
     begun = next_run(
         replace(image, lane=lane or image.home_lane),
         now=now,
@@ -154,6 +173,56 @@ def begin_work(
         expires_at=None,  # guard: redo-clears-expiry
     )
     return await_turn(replace(begun, awaits_turn=True), now=now) if awaits_turn else begun
+
+
+def accept_edit(
+    image: Image,
+    edits: Edits,
+    *,
+    now: Milliseconds,
+    overlays: dict[str, Source] | None = None,
+    key: str | None = None,
+    fingerprint: str | None = None,
+    lane: str | None = None,
+) -> Image:
+    """The image with its next edit, which overtakes the last one if nobody has begun that: as work beside it, in its
+    own lane or in `lane`, or waiting for the end of what is under way. Whoever writes this sends the message of an edit
+    that nobody has begun, after EDIT_DELAY_SECONDS."""
+    work, last = image.work, image.edit
+    # guard: bulk-edit-unclaimed-one-replaced
+    unbegun = work is not None and work.kind is WorkKind.EDIT and image.status is Status.PENDING and not image.attempt
+    earlier: tuple[EarlierEdit, ...] = ()
+    if last is not None:
+        overtaken = last.edits is not None or (unbegun and last.run == image.run)
+        number = image.edit_number or 1
+        one = EarlierEdit(number=number, overtaken=overtaken, key=last.key, fingerprint=last.fingerprint)
+        earlier = (*last.earlier, one)[-REMEMBERED_ENDS:]
+    after = replace(
+        image,
+        edit_number=(image.edit_number or 0) + 1,
+        edit=Edit(accepted_at=now, edits=edits, key=key, fingerprint=fingerprint, earlier=earlier),
+        overlays=overlays_in_use(image, edits, overlays),
+    )
+    if may_begin_edit(after):
+        begun = begin_edit(after, now=now, lane=lane)
+        return _sent_at(begun, now + EDIT_DELAY_SECONDS * 1000, now=now)
+    if work is not None and unbegun:
+        # The same run: whichever message of it comes, it makes the last edit.
+        edit = replace(cast("Edit", after.edit), edits=None, run=image.run)
+        return replace(after, edit=edit, works=(*image.works[:-1], replace(work, edits=edits)))
+    return after
+
+
+def may_begin_edit(image: Image) -> bool:
+    """Whether an edit waits that can become work now. The dead letter of work that has failed is placed first."""
+    return image.edit_waits and image.status is Status.DONE and image.dead_letter is not DeadLetterState.OWED
+
+
+def begin_edit(image: Image, *, now: Milliseconds, lane: str | None = None) -> Image:
+    """The `done` image with the edit that waits as work beside it. Raises TransitionRefused for another."""
+    edit = cast("Edit", image.edit)
+    begun = begin_work(image, WorkKind.EDIT, now=now, edits=edit.edits, lane=lane)
+    return replace(begun, edit=replace(edit, edits=None, run=begun.run))
 
 
 def redevelop(image: Image, recipe: Recipe, *, version: int, backfill: str, lane: str, now: Milliseconds) -> Image:
@@ -532,8 +601,13 @@ def delete(image: Image, *, now: Milliseconds, remove_at: Milliseconds = 0) -> I
         "leftovers": _leftovers_of(image),
         "lane": image.home_lane,
         "added": (),
+        "edit_number": None,
+        "edit": None,  # guard: erasure-tombstone-no-edits
+        "edited": None,
         # guard: erasure-tombstone-no-works
-        "works": tuple(replace(work, recipe=None, key=None, fingerprint=None, error=None) for work in image.works),
+        "works": tuple(
+            replace(work, recipe=None, edits=None, key=None, fingerprint=None, error=None) for work in image.works
+        ),
     }
     if image.outcome.is_terminal:  # guard: works-deleted-image-was-done
         return replace(image, **{**_ENDED, **changes, "status": image.outcome})

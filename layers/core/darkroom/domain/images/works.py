@@ -9,12 +9,14 @@ from darkroom.domain.images.image import Image, RunEnd, Status, Work, WorkKind
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.visibility import Visibility, folder_of, moved_key, with_present
+from darkroom.domain.recipes.edits import edited
 from darkroom.domain.recipes.recipes import MAX_WORK_PIXELS, Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from darkroom.domain.images.image import Variant
+    from darkroom.domain.images.image import Source, Variant
+    from darkroom.domain.recipes.edits import Edits
     from darkroom.domain.recipes.recipes import VariantSpec
 
 REMEMBERED_ENDS = 20
@@ -40,6 +42,18 @@ def own_name(name: str) -> str:
     return name.partition(".")[0]
 
 
+def overlays_in_use(image: Image, edits: Edits, pinned: dict[str, Source] | None) -> dict[str, Source] | None:
+    """The pinned originals of overlays that the image still needs with its next edits, whose own ones are `pinned`:
+    edits replace each other without end, and a row does not grow."""
+    work = image.works[-1] if image.works else None
+    said = (image.edited, edits, None if work is None else work.edits)
+    recipes = [image.recipe, *image.added, None if work is None else work.recipe]
+    recipes += [each.recipe for each in said if each is not None]
+    used = {image_id for recipe in recipes if recipe is not None for image_id in recipe.overlay_images}
+    every = {**(image.overlays or {}), **(pinned or {})}
+    return {image_id: every[image_id] for image_id in every if image_id in used} or None  # guard: bulk-edit-row-bound
+
+
 def are_of_this_run(image: Image, variants: Sequence[Variant]) -> bool:
     """Whether the variants were made for the image's present run and what it is for."""
     return all(variant.key.startswith(_folder(image)) for variant in variants)
@@ -62,28 +76,48 @@ def recipes_to_make(image: Image) -> tuple[Recipe, ...]:
     if image.recipe is None:  # a tombstone
         return ()
     if image.work is not None and image.work.recipe is not None:
-        return _beside_added(image, image.work)
-    return together((image.recipe, *image.added))
+        recipes, edits = _beside_added(image, image.work), image.edited
+        return tuple(edited(recipe, edits) for recipe in recipes)  # guard: bulk-edit-held-by-other-work
+    return _all_of(image, _present_edits(image))
+
+
+def _present_edits(image: Image) -> Edits | None:
+    """The edits that its work makes, or else those that its variants show."""
+    is_edit = image.work is not None and image.work.kind is WorkKind.EDIT
+    return cast("Work", image.work).edits if is_edit else image.edited
+
+
+def _all_of(image: Image, edits: Edits | None, *others: Recipe) -> tuple[Recipe, ...]:
+    """All variants of an image with those edits, and what is to be added. Its own recipe stays in the row: what the
+    last edits make does not depend on those before, which may have been overtaken."""
+    first = image.recipe if edits is None or edits.recipe is None else edits.recipe
+    every = (cast("Recipe", first), *image.added, *others)
+    return together([edited(recipe, edits) for recipe in every])  # guard: bulk-edit-of-added-too
 
 
 def _beside_added(image: Image, work: Work) -> tuple[Recipe, ...]:
-    """What work makes; what was added to the image keeps its names when the image is made again."""
+    """What work makes; what was added to the image keeps its names when the image is made again, and what edits have
+    made of its variants stays."""
     recipe = cast("Recipe", work.recipe)
     if work.kind is not WorkKind.REDEVELOP:
         return (recipe,)
+    if image.edited is not None and image.edited.recipe is not None:
+        recipe = image.edited.recipe  # guard: bulk-edit-recipe-outlives-preset
     added, left = _names_added(image), recipe.variants
     if added:  # guard: works-added-stay
         left = tuple(variant for variant in left if variant.name not in added)
     return (recipe.model_copy(update={"variants": left}),) if left else ()
 
 
-def leading(image: Image, recipe: Recipe) -> tuple[VariantSpec, ...]:
+def leading(image: Image, recipe: Recipe, *, is_edited: bool = True) -> tuple[VariantSpec, ...]:
     """The variants of the image's first recipe, if this is another one with the same edits: what it makes comes of the
     pictures that those came of. So a variant has the same bytes whether the first recipe has it, or it is added, made
-    again or made on request."""
-    work = image.work
+    again or made on request. What is made on request is not `is_edited`: it is of the image as it was uploaded."""
+    work, edits = image.work, _present_edits(image) if is_edited else None
     first = work.recipe if work is not None and work.kind is WorkKind.REDEVELOP else image.recipe
-    if first is None or recipe == first:
+    if edits is not None and edits.recipe is not None:
+        first = edits.recipe
+    if first is None or recipe == (first := edited(first, edits)):
         return ()
     return () if _edits(recipe) != _edits(first) else first.variants  # guard: works-other-edits-follow-nothing
 
@@ -116,15 +150,42 @@ def names_of_work(image: Image, work: Work) -> list[str]:
     replaced."""
     if work.recipe is not None:
         return list(work.recipe.made_names)
+    if work.kind is WorkKind.EDIT and work == image.work:
+        return [name for recipe in recipes_to_make(image) for name in recipe.made_names]
     if work.ended_at is None or work.failed or work.kind is WorkKind.VISIBILITY:
         return [variant.name for variant in image.variants]
     return [variant.name for variant in image.variants if run_of_key(variant.key) == work.run]
 
 
+EDIT_STATUSES = ("accepted", "working", "done", "failed")
+"""How far the last edit of an image may be."""
+
+
+def edit_status(image: Image) -> str:
+    """One of EDIT_STATUSES, for an image that was edited. One that waits for an image fails with that."""
+    if image.edit_waits:
+        return "accepted" if image.outcome is Status.DONE or not image.outcome.is_terminal else "failed"
+    run = None if image.edit is None else image.edit.run
+    if image.work is not None and image.work.run == run:
+        return "working" if image.attempt else "accepted"
+    work = next((work for work in image.works if work.run == run), None)
+    return "failed" if work is not None and work.failed else "done"
+
+
 def require_few(image: Image, recipe: Recipe) -> None:
     """Raises Rejected (`too_many_variants`) if the image would have more, with those of `recipe`, than one redo can
     make again."""
-    after = together((*recipes_to_make(image), recipe))
+    _require_few(together((*recipes_to_make(image), edited(recipe, image.edited))))
+
+
+def require_few_edited(image: Image, edits: Edits) -> None:
+    """Raises Rejected (`too_many_variants`) if an image with those edits would have more than one redo can make
+    again."""
+    adding = image.work is not None and image.work.kind is WorkKind.VARIANTS and image.work.recipe
+    _require_few(_all_of(image, edits, *((adding,) if adding else ())))  # guard: bulk-edit-few-variants
+
+
+def _require_few(after: Sequence[Recipe]) -> None:
     variants = sum(len(part.made_names) for part in after)  # guard: works-negotiated-counted
     work_pixels = sum(part.work_pixels for part in after)
     problem = None
@@ -150,6 +211,7 @@ def works_with(
     now: Milliseconds,
     recipe: Recipe | None = None,
     visibility: Visibility | None = None,
+    edits: Edits | None = None,
     key: str | None = None,
     fingerprint: str | None = None,
 ) -> tuple[Work, ...]:
@@ -161,12 +223,13 @@ def works_with(
         requested_at=now,
         recipe=recipe,
         visibility=visibility,
+        edits=edits,
         key=key,
         fingerprint=fingerprint,
     )
     earlier = image.works
     if earlier and earlier[-1].version is None and earlier[-1].ended_at is not None:
-        earlier = (*earlier[:-1], replace(earlier[-1], recipe=None, version=image.work_version))
+        earlier = (*earlier[:-1], replace(earlier[-1], recipe=None, edits=None, version=image.work_version))
     return (*earlier, work)[-REMEMBERED_ENDS:]
 
 
@@ -212,6 +275,10 @@ def end_of_work(image: Image, work: Work, status: Status, changes: dict[str, Any
         }
     elif work.kind is WorkKind.REDEVELOP:
         kept, ended = _redeveloped(image, work, changes), replace(ended, recipe=None)
+    elif work.kind is WorkKind.EDIT:
+        names = ("attempts", "variants", "placeholder", "attention", "notices")
+        kept, ended = {name: changes[name] for name in names}, replace(ended, edits=None)
+        kept["edited"] = work.edits
     elif work.kind is WorkKind.VISIBILITY:  # what it moves is written before it ends
         kept = {"attempts": changes["attempts"]}
     else:

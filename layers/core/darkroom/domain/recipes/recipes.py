@@ -71,7 +71,8 @@ COUNTED_AS = (
     "a half for PNG, GIF and auto, 1 for WebP, 2 for AVIF, 3.25 for best and negotiated; "
     f"effort small multiplies it by {_WORK_OF_SMALL}, max_bytes by {_WORK_OF_CEILING}. "
     "Sharpen and blur add an eighth of the pixels each, and each overlay a half times its scale, or times 1 with tile; "
-    "trim adds 2 megapixels, and so do regions, with half a megapixel for each, and each image that is an overlay."
+    "trim or crop adds 2 megapixels, and so do regions, with half a megapixel for each, and each image that is an "
+    "overlay."
 )
 """How `VariantSpec.work_pixels` counts, in words for a client that asked for too much."""
 
@@ -93,8 +94,8 @@ _WORK_OF_FILTER = 0.125
 """What sharpening or blurring a pixel costs: 0.3 s for 4096 a side with alpha, an eighth of what WebP takes."""
 
 _WORK_OF_PASS = 2_000_000
-"""What a trim costs, and what regions do: they may decode the original once more, up to 2 s for the slowest PNG. So may
-an image that is an overlay."""
+"""What a trim or a crop costs, and what regions do: they may decode the original once more, up to 2 s for the slowest
+PNG. So may an image that is an overlay."""
 
 _WORK_OF_REGION = 500_000
 """What each region costs besides: 0.6 s for one that covers 52 megapixels."""
@@ -157,6 +158,18 @@ class FocalPoint(_Model):
 
     x: Annotated[float, Strict(), Field(ge=0, le=1)]
     y: Annotated[float, Strict(), Field(ge=0, le=1)]
+
+
+class Crop(_Model):
+    """The part of the picture that all outputs show, in fractions of the upright picture before any other edit.
+
+    It is rounded outwards to whole pixels, and what reaches beyond the picture is cut off.
+    """
+
+    x: Annotated[float, Strict(), Field(ge=0, lt=1)]
+    y: Annotated[float, Strict(), Field(ge=0, lt=1)]
+    width: Annotated[float, Strict(), Field(gt=0, le=1)]
+    height: Annotated[float, Strict(), Field(gt=0, le=1)]
 
 
 class Region(_Model):
@@ -366,10 +379,10 @@ class VariantSpec(_Model):
 class Recipe(_Model):
     """The variants of one image, each with its own name, and the edits of the whole picture that come before them.
 
-    The order is always the same: the picture is made upright (EXIF), `regions` are hidden, it is turned clockwise
-    (`rotate`), mirrored (`flip`) and trimmed, then scaled and cropped for each variant. `trim` cuts off the border: the
-    rows and columns at the sides in which every pixel differs from the top left one by at most that many of 255 levels
-    in each channel.
+    The order is always the same: the picture is made upright (EXIF), `regions` are hidden, it is cut to `crop`, turned
+    clockwise (`rotate`), mirrored (`flip`) and trimmed, then scaled and cropped for each variant. `trim` cuts off the
+    border: the rows and columns at the sides in which every pixel differs from the top left one by at most that many of
+    255 levels in each channel.
 
     A row's recipe is read as it was written; `MAX_WORK_PIXELS` only limits new ones (`written_recipes`).
     """
@@ -389,6 +402,7 @@ class Recipe(_Model):
         ),
     ] = "none"
     regions: Annotated[tuple[Region, ...], Field(max_length=MAX_REGIONS)] = ()
+    crop: Crop | None = None
     rotate: Annotated[Literal[0, 90, 180, 270], WHOLE] = 0
     flip: Literal["horizontal", "vertical", "both"] | None = None
     trim: Annotated[int, Strict(), Field(ge=0, le=128), WHOLE] | None = None
@@ -424,7 +438,7 @@ class Recipe(_Model):
     @property
     def work_pixels(self) -> int:
         """The total work of all variants and edits."""
-        passes = bool(self.regions) + (self.trim is not None) + len(self.overlay_images)
+        passes = bool(self.regions) + (self.crop is not None or self.trim is not None) + len(self.overlay_images)
         edits = passes * _WORK_OF_PASS + len(self.regions) * _WORK_OF_REGION  # guard: recipes-edits-counted-as-work
         return sum(variant.work_pixels for variant in self.variants) + edits
 

@@ -13,6 +13,7 @@ from darkroom.domain.recipes.recipes import (
     COUNTED_AS,
     FIELD_PROBLEM,
     MAX_WORK_PIXELS,
+    Crop,
     FocalPoint,
     Overlay,
     Recipe,
@@ -93,8 +94,8 @@ def _fields_beside(location: _Location) -> Iterable[str]:
     """The fields of the model that contains the field at `location`."""
     if len(location) == 1:
         return Recipe.model_fields
-    if location[0] == "regions":
-        return Region.model_fields
+    if location[0] in ("regions", "crop"):
+        return (Region if location[0] == "regions" else Crop).model_fields
     if location[2:3] == ("overlays",):
         return Overlay.model_fields
     return FocalPoint.model_fields if location[-2] in _GRAVITY_TAGS else VariantSpec.model_fields

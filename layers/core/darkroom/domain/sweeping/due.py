@@ -21,12 +21,14 @@ from darkroom.domain.images.transitions import (
     MAX_FETCH_CLAIMS,
     SWEEP_INTERVAL_SECONDS,
     await_turn,
+    begin_edit,
     begin_turn,
     end_fetch,
     expire,
     expire_upload,
     give_up,
     give_up_fetch,
+    may_begin_edit,
     park,
     unpark,
 )
@@ -141,6 +143,8 @@ def decide_due(
         # guard: erasure-work-of-every-run
         memories = tuple(run_key(image.image_id, run) for run in range(1, image.run + 1))
         return Remove(image=_without_objects(image, now), memories=memories, leftovers=image.leftovers)
+    if may_begin_edit(image):  # guard: bulk-edit-begun-by-sweeper
+        return Rescue(image=begin_edit(image, now=now))
     if image.dead_letter in (DeadLetterState.OWED, DeadLetterState.PLACED):  # guard: sweeper-dead-letter-ensured
         return PlaceDeadLetter(image=_pushed_out(image, now))
     if image.status.is_terminal:
@@ -229,7 +233,8 @@ def dead_letter_placed(image: Image, *, now: Milliseconds) -> Image:
     """The image after its dead letter was made sure of: looked at once more when no other dead letter can come, and
     then no more."""
     if image.dead_letter is DeadLetterState.OWED:  # guard: dead-letters-second-look
-        return replace(image, dead_letter=DeadLetterState.PLACED, due_at=now + LAST_MESSAGE_SECONDS * 1000, rescues=0)
+        look_at = now if image.edit_waits else now + LAST_MESSAGE_SECONDS * 1000  # guard: bulk-edit-after-dead-letter
+        return replace(image, dead_letter=DeadLetterState.PLACED, due_at=look_at, rescues=0)
     return replace(image, dead_letter=DeadLetterState.KEPT, due_at=None, rescues=0)
 
 

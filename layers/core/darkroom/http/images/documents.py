@@ -13,7 +13,8 @@ from darkroom.domain.images.estimates import Outlook
 from darkroom.domain.images.image import UNKNOWN_SOURCE, Failure, Image, Status, Variant, WorkKind
 from darkroom.domain.images.listing import LISTED_STATUSES, thumb_of
 from darkroom.domain.images.pictures import NO_EDGE, EdgeUrls, picture_of, urls_of
-from darkroom.domain.images.works import names_of_work
+from darkroom.domain.images.transitions import may_begin_edit
+from darkroom.domain.images.works import EDIT_STATUSES, edit_status, names_of_work
 from darkroom.domain.kernel.endpoint_ids import ENDPOINT_ID_PATTERN
 from darkroom.domain.kernel.ids import IMAGE_ID_PATTERN
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
@@ -146,6 +147,25 @@ class WorkDocument(_InBatch):
     error: Annotated[ErrorDocument | None, Field(description="Why it failed.")]
 
 
+class EditDocument(TypedDict):
+    """The last edit that was accepted."""
+
+    number: Annotated[int, Field(ge=1, description="Of the image's edits: the highest is what its variants become.")]
+    status: Annotated[
+        str,
+        Field(
+            json_schema_extra={"enum": list(EDIT_STATUSES)},
+            description="`accepted` until it is begun; if it has `failed`, the variants are as before it, and the "
+            "next edit is made all the same.",
+        ),
+    ]
+    accepted_at: Instant
+    overtaken: Annotated[
+        list[int],
+        Field(description="The numbers of the latest edits that were skipped, because another one came in time."),
+    ]
+
+
 class _ImageFacts(_InBatch):
     """An image in its current state, without its variants."""
 
@@ -200,6 +220,7 @@ class _ImageFacts(_InBatch):
     tags: list[str]
     metadata: dict[str, Any] | None
     work: Annotated[WorkDocument | None, Field(description="null if there was none.")]
+    edit: Annotated[EditDocument | None, Field(description="null if there was none.")]
     links: LinksDocument
 
 
@@ -322,9 +343,7 @@ def status_document(
             }
             for variant in image.variants
         ],
-        "placeholder": None
-        if image.placeholder is None
-        else {"thumbhash": image.placeholder["thumbhash"], "color": image.placeholder["color"]},
+        "placeholder": _placeholder_document(image.placeholder),
         "visibility": image.visibility.value,
         "picture": _picture_document(image, edge),
         "attention": None
@@ -336,6 +355,7 @@ def status_document(
         "tags": list(image.tags),
         "metadata": None if image.metadata is None else json.loads(image.metadata),
         "work": _work_document(image),
+        "edit": _edit_document(image),
         "links": {"self": image_path(image.image_id), "status": status_path(image.image_id)},
     }
     if image.batch is not None:
@@ -358,6 +378,10 @@ def _picture_document(image: Image, edge: EdgeUrls) -> PictureDocument | None:
         "srcset": picture.srcset,
         "expires_at": rfc3339(picture.expires_at),
     }
+
+
+def _placeholder_document(placeholder: dict[str, str] | None) -> PlaceholderDocument | None:
+    return None if placeholder is None else {"thumbhash": placeholder["thumbhash"], "color": placeholder["color"]}
 
 
 def _error_document(error: Failure | None) -> ErrorDocument | None:
@@ -385,6 +409,17 @@ def _work_document(image: Image) -> WorkDocument | None:
     if image.work is not None and image.awaits_turn:
         document["waits_for"] = "batch"
     return document
+
+
+def _edit_document(image: Image) -> EditDocument | None:
+    if image.edit is None or image.edit_number is None:
+        return None
+    return {
+        "number": image.edit_number,
+        "status": edit_status(image),
+        "accepted_at": rfc3339(image.edit.accepted_at),
+        "overtaken": [earlier.number for earlier in image.edit.earlier if earlier.overtaken],
+    }
 
 
 def listed_document(
@@ -448,9 +483,9 @@ def form_document(form: UploadForm) -> FormDocument:
 
 def retry_after_seconds(image: Image, now: Milliseconds) -> int | None:
     """When to ask for the image again: for a scheduled one not before its time, but within the hour, because it may be
-    rescheduled. None once its run has ended."""
+    rescheduled. None once its run has ended, unless an edit waits for that."""
     if image.status.is_terminal:
-        return None
+        return RETRY_AFTER_SECONDS if may_begin_edit(image) else None
     if image.status is Status.AWAITING_UPLOAD:
         return RETRY_AFTER_SECONDS  # the notification of its upload comes within seconds, whenever it is scheduled for
     next_at = image.retry_at if image.status is Status.FETCHING else image.process_at

@@ -116,6 +116,13 @@ _TABLE = (
         example_errors=({"field": "sizes", "message": "is not a known field. Known fields: preset, variants, recipe"},),
     ),
     ProblemType(
+        code="invalid_edit",
+        status=HTTPStatus.BAD_REQUEST,
+        title="Invalid edit",
+        example="The edit is invalid. rotate: must be 0, 90, 180 or 270.",
+        example_errors=({"field": "rotate", "message": "must be 0, 90, 180 or 270"},),
+    ),
+    ProblemType(
         code="too_many_variants",
         status=HTTPStatus.BAD_REQUEST,
         title="Too many variants",

@@ -77,7 +77,9 @@ def require_little_work(timeline: Timeline, recipe: Recipe, jobs: Sequence[tuple
             work += frames * max(width * height, _LEAST_PIXELS) * share
         else:
             work += spec.work_of(width, height)
-    share_of_edits = bool(recipe.regions or recipe.trim) * _SHARE_OF_PASS + len(recipe.regions) * _SHARE_OF_REGION
+    share_of_edits = (
+        bool(recipe.regions or recipe.crop or recipe.trim) * _SHARE_OF_PASS + len(recipe.regions) * _SHARE_OF_REGION
+    )
     reading = [
         # guard: animation-lossless-work-by-bytes
         max(area * (_SHARE_OF_SOURCE + share_of_edits), frame.lossless_bytes * _SHARE_OF_LOSSLESS_BYTE)

@@ -185,7 +185,7 @@ def _developed(ports: MakeVariantPorts, asked: Asked, image: Image, recipe: Reci
             recipe,
             limits=ports.limits,
             effort=ports.service[image.lane].effort,  # guard: on-request-effort-of-lane
-            beside=leading(image, recipe),  # guard: on-request-beside-recipe
+            beside=leading(image, recipe, is_edited=False),  # guard: on-request-beside-recipe
         ).variants
     except OriginalMissing as error:
         raise NotServed from error

@@ -62,8 +62,8 @@ def add_variants(ports: AddVariantsPorts, request: VariantsRequest) -> Added:
     sweeper sends the message.
     """
     check_idempotency_key(request.idempotency_key)
-    key = None if request.idempotency_key is None else _digest(request.idempotency_key)
-    fingerprint = _digest(request.order.request_signature)
+    key = None if request.idempotency_key is None else digest(request.idempotency_key)
+    fingerprint = digest(request.order.request_signature)
     for _ in range(_TRIES):
         image = ports.images.get(request.image_id) if is_image_id(request.image_id) else None
         # guard: works-own-image-only
@@ -73,8 +73,8 @@ def add_variants(ports: AddVariantsPorts, request: VariantsRequest) -> Added:
         if earlier is not None:
             return _replay(ports, image, is_same=earlier.fingerprint == fingerprint)
         # The dead letter of work that has failed is placed first: a run that was given up has exactly one.
-        # guard: works-one-at-a-time, works-after-owed-dead-letter
-        if image.status is not Status.DONE or image.dead_letter is DeadLetterState.OWED:
+        # guard: works-one-at-a-time, works-after-owed-dead-letter, bulk-edit-before-more-variants
+        if image.status is not Status.DONE or image.dead_letter is DeadLetterState.OWED or image.edit_waits:
             raise NotDone(image)
         require_few(image, request.order.recipe)
         ports.quotas.require_room(request.tenant_id, request.quota, size_bytes=0, images=0)
@@ -116,5 +116,6 @@ def _replay(ports: AddVariantsPorts, image: Image, *, is_same: bool) -> Added:
     return Added(image=image, replayed=True)
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """SHA-256 of a key, or of what was asked for, as a row has it."""
     return hashlib.sha256(text.encode()).hexdigest()

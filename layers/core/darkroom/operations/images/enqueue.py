@@ -8,13 +8,16 @@ from dataclasses import dataclass
 
 from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.images.image import Image, message_for
-from darkroom.domain.images.transitions import due_now
+from darkroom.domain.images.transitions import EDIT_DELAY_SECONDS, due_now
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import LANE_DELAY_SECONDS
 from darkroom.ports.images import HoldQueue, Images, Lanes
 from darkroom.ports.kernel import Clock, Fenced
 
-DUE_FENCE = ("status", "run", "attempt", "due_at", "deleted_at")  # guard: fence-on-sweep, fence-on-deleted
+END_FENCE = ("status", "run", "attempt", "edit_number")  # guard: bulk-edit-end-fence
+"""The fence of a write that ends a run: it says whether an edit waits for that."""
+
+DUE_FENCE = (*END_FENCE, "due_at", "deleted_at")  # guard: fence-on-sweep, fence-on-deleted
 """The fence of a write that moves `due_at`: of two writers that read the same row only one moves it, and none moves
 that of an image that was deleted meanwhile, in the very millisecond in which it was due."""
 
@@ -69,6 +72,13 @@ def send_or_mark_due(ports: EnqueuePorts, image: Image, send: Callable[[], None]
         return True
     mark_due(ports, image)
     return False
+
+
+def enqueue_edit(ports: EnqueuePorts, image: Image) -> bool:
+    """Like `enqueue`, but the message shows when no other edit may overtake this one any more."""
+    return send_or_mark_due(
+        ports, image, lambda: ports.lanes.send(message_for(image), delay_seconds=EDIT_DELAY_SECONDS)
+    )
 
 
 def mark_due(ports: EnqueuePorts, image: Image) -> None:

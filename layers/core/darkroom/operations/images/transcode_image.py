@@ -25,7 +25,17 @@ from darkroom.domain.images.claim import (
 from darkroom.domain.images.image import Cause, Image, Source, Variant, run_key
 from darkroom.domain.images.limits import Limits
 from darkroom.domain.images.timeline import AttemptTimeline
-from darkroom.domain.images.transitions import complete, end_change, escalate, give_up, park, put_back, reject
+from darkroom.domain.images.transitions import (
+    begin_edit,
+    complete,
+    end_change,
+    escalate,
+    give_up,
+    may_begin_edit,
+    park,
+    put_back,
+    reject,
+)
 from darkroom.domain.images.works import are_of_this_run, leading, output_key, recipes_to_make
 from darkroom.domain.kernel.errors import (
     ORIGINAL_MISSING,
@@ -41,7 +51,7 @@ from darkroom.domain.kernel.message import Message
 from darkroom.domain.kernel.retry import MAX_ATTEMPTS, OUTAGE, RetryPolicy, returns_in
 from darkroom.domain.recipes.recipes import POINT_STEPS
 from darkroom.imaging import Rendered, developing
-from darkroom.operations.images.enqueue import seconds_until
+from darkroom.operations.images.enqueue import END_FENCE, seconds_until
 from darkroom.operations.images.move_variants import MoveVariantsPorts, move_variants, remove_withdrawn
 from darkroom.operations.images.whole_original import whole_original
 from darkroom.ports.images import IdempotencyStore, IdempotencyUnavailable, OriginalMissing, Originals
@@ -67,6 +77,9 @@ MESSAGE_CHARACTERS = 500
 
 WORST_CASE_IMAGE_MILLISECONDS = 30_000
 """The costliest recipe takes 25 seconds on the worst picture, and reading and storing its objects takes a few more."""
+
+_TRIES = 5
+"""Edits may be accepted between reading a row and ending its run; not five in a row."""
 
 RETURN_SECONDS = 10
 """When a message comes back for which too little time was left: another worker may take it at once."""
@@ -111,7 +124,8 @@ class ReceivedMessage:
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """The delivery is settled and its message may go: the image reached its status, or there was nothing to do.
+    """The delivery is settled: the image reached its status, or there was nothing to do. Its message may go, unless an
+    edit waited for that: the message comes back at once for it.
 
     `cause` is why it was given up: a bug, or something only an operator can fix. `waiting_since` is what its service
     level counted from, if this delivery ended it.
@@ -121,7 +135,7 @@ class Finished:
     reason: str
     cause: Exception | None = None
     waiting_since: Milliseconds | None = None
-    returns_in_seconds: None = None
+    returns_in_seconds: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +211,25 @@ def _settle(ports: TranscodeImagePorts, delivery: ReceivedMessage) -> Finished |
         return claimed
     outcome = _develop_and_finish(ports, delivery, claimed.image, unit_random=unit_random)
     delivery.marks.reach("finished", ports.clock())
-    return outcome
+    return _with_next_edit(ports, delivery, outcome) if isinstance(outcome, Finished) else outcome
+
+
+def _with_next_edit(ports: TranscodeImagePorts, delivery: ReceivedMessage, finished: Finished) -> Finished:
+    """Begins the edit that waits for the run that has just ended. If this fails, the sweeper does it: the row is due.
+
+    Nothing is sent, since a function that sends to its own queue is stopped after 16 times: the message comes back."""
+    image = finished.image
+    returns_in_seconds = returns_in(0, receive_count=delivery.receive_count)
+    if image is None or returns_in_seconds is None or not may_begin_edit(image):
+        return finished
+    begun = begin_edit(image, now=ports.clock())
+    if begun.lane != delivery.message.lane:  # it would match nothing  # guard: bulk-edit-message-of-other-lane
+        return finished
+    try:
+        ports.images.change(image, begun, fence=("version",))  # guard: bulk-edit-begun-once
+    except (Fenced, Retryable):
+        return finished
+    return replace(finished, returns_in_seconds=returns_in_seconds)
 
 
 def _develop_and_finish(
@@ -213,22 +245,22 @@ def _develop_and_finish(
     except Fenced as lost:
         return Finished(image=lost.current, reason="fenced")
     except Rejected as refusal:  # guard: rejected-image-not-retried
-        after = reject(image, code=refusal.code, message=refusal.message, now=ports.clock())
+        refused = partial(reject, code=refusal.code, message=refusal.message, now=ports.clock())
+        return _finish(ports, image, refused, None)
     except NeedsOperator as trouble:  # guard: original-missing-is-final
         cause = _cause_of(trouble.__cause__ or trouble)
-        after = escalate(image, code=trouble.code, message=trouble.message, now=ports.clock(), cause=cause)
-        return replace(_finish(ports, image, after, None), cause=trouble)
+        escalated = partial(escalate, code=trouble.code, message=trouble.message, now=ports.clock(), cause=cause)
+        return replace(_finish(ports, image, escalated, None), cause=trouble)
     except Exception as error:
         return _failed_attempt(ports, image, error, receive_count=delivery.receive_count, unit_random=unit_random)
-    else:
-        after = end_change(image, now=ports.clock()) if developed is None else _completed(ports, image, developed)
-    return _finish(ports, image, after, developed)
+    ended = partial(end_change, now=ports.clock()) if developed is None else _completed(ports, developed)
+    return _finish(ports, image, ended, developed)
 
 
-def _completed(ports: TranscodeImagePorts, image: Image, developed: dict[str, Any]) -> Image:
-    return complete(
-        image,
-        _variants(developed),
+def _completed(ports: TranscodeImagePorts, developed: dict[str, Any]) -> Callable[[Image], Image]:
+    return partial(
+        complete,
+        variants=_variants(developed),
         notices=tuple(developed["notices"]),
         placeholder=developed.get("placeholder"),  # results remembered by an earlier version have none
         attention=developed.get("attention"),  # guard: attention-absent-in-old-results
@@ -414,9 +446,12 @@ def _put(ports: TranscodeImagePorts, image: Image, encoded: Callable[[], Rendere
     )
 
 
-def _finish(ports: TranscodeImagePorts, before: Image, after: Image, developed: dict[str, Any] | None) -> Finished:
+def _finish(
+    ports: TranscodeImagePorts, before: Image, end: Callable[[Image], Image], developed: dict[str, Any] | None
+) -> Finished:
+    after = end(before)
     try:
-        written = ports.images.change(before, after)  # guard: fence-on-terminal-write
+        written = _ended(ports, before, end)
     except Fenced as lost:
         remove_withdrawn(ports.outputs, lost.current, after.variants)
         return Finished(image=lost.current, reason="fenced")
@@ -427,6 +462,23 @@ def _finish(ports: TranscodeImagePorts, before: Image, after: Image, developed: 
         raise
     reason = "failed" if after.failed_work is not None else after.status.value
     return Finished(image=written, reason=reason, waiting_since=before.waiting_since)
+
+
+def _ended(ports: TranscodeImagePorts, before: Image, end: Callable[[Image], Image]) -> Image:
+    """The row with its run ended, as it must be for the edits that were accepted meanwhile. Raises Fenced."""
+    for _ in range(_TRIES):
+        try:
+            return ports.images.change(before, end(before), fence=END_FENCE)  # guard: fence-on-terminal-write
+        except Fenced as lost:
+            current = lost.current
+            if current is None or _attempt_of(current) != _attempt_of(before):
+                raise
+            before = current
+    raise Retryable("edits came with every attempt to end the run")
+
+
+def _attempt_of(image: Image) -> tuple[str, int, int]:
+    return image.status, image.run, image.attempt
 
 
 def _failed_attempt(
