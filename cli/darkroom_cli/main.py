@@ -18,6 +18,7 @@ from darkroom_cli.batches import commands as batches
 from darkroom_cli.capacity import commands as capacity
 from darkroom_cli.delay import commands as delays
 from darkroom_cli.delivery import commands as delivery
+from darkroom_cli.differences import commands as differences
 from darkroom_cli.dlq import commands as dead_letters
 from darkroom_cli.doctor import commands as doctor
 from darkroom_cli.drill import commands as drills
@@ -150,6 +151,7 @@ app.command("trace", epilog=trace.EPILOG)(trace.command)
 app.add_typer(delays.app, name="delay")
 app.add_typer(backfill.app, name="backfill")
 app.add_typer(schedules.app, name="schedules")
+app.add_typer(differences.app, name="differences")
 app.add_typer(pauses.pausing, name="pause")
 app.add_typer(pauses.resuming, name="resume")
 app.add_typer(dead_letters.app, name="dlq")

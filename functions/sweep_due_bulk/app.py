@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.operations.bulk.sweep_due_bulk import sweep_due_bulk
-from darkroom.telemetry import entry_point, logger, report_unreadable
+from darkroom.telemetry import emit_unless_zero, entry_point, logger, report_unreadable
 from darkroom.wiring.bulk.sweep_due_bulk import wire
 from darkroom.wiring.kernel.runtime import within
 
@@ -27,6 +28,7 @@ def handler(event: object, context: LambdaContext) -> dict[str, Any]:
             ports, out_of_time=lambda: context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS
         )
     report_unreadable(sweep.unreadable)
+    emit_unless_zero("ConfirmedDifferences", MetricUnit.Count, sweep.differences)
     for place, error in sweep.errors.items():
         logger.error("bulk work could not be looked at", exc_info=error, extra={"batch_id": place})
     summary = {"outcomes": dict(sweep.outcomes), "complete": sweep.complete}

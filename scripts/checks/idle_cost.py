@@ -24,7 +24,7 @@ from darkroom_cli.capacity.prices import ALARM, COMPOSITE_ALARM, METRIC, SECRET,
 from repository.expand_template import deployed, resources
 from repository.report import ROOT
 
-LIMIT_DOLLARS = 7.20 + 0.45 * (len(LANES) - 2)
+LIMIT_DOLLARS = 7.30 + 0.45 * (len(LANES) - 2)
 """What an idle stack may cost: a further lane has a queue, its dead letters and their alarm."""
 
 CORE = dict.fromkeys(("Webhooks", "Usage", "Imports", "Page", "Bulk", "Observability"), "false")
@@ -63,6 +63,9 @@ _QUERY_UNITS = 0.5
 
 _PAUSES_UNITS = 1.0
 """The consistent read of what is paused, which is nothing."""
+
+_RECONCILIATION_UNITS = 1.0
+"""The consistent read of the reconciliation's row. What a night compares grows with the images."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +124,7 @@ def items(**parameters: str) -> list[BillItem]:
             * cost(
                 {
                     "DynamoDB read units": (queries + with_bulk) * _QUERY_UNITS
+                    + with_bulk * _RECONCILIATION_UNITS
                     + _PAUSES_UNITS * (parameters.get("Bulk", "true") == "true")
                 }
             ),

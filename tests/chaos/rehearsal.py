@@ -17,8 +17,8 @@ from typing import Any
 
 from darkroom.aws.dead_letters.dead_letters import EXPLANATION
 from darkroom.aws.images.images_table import from_item
-from darkroom.aws.images.objects import original_key
 from darkroom.domain.images.image import TERMINAL, Image, Status, run_key
+from darkroom.domain.images.stored_by import original_key
 from darkroom.domain.kernel.message import Message, UnreadableMessage
 from darkroom.domain.schedules.hold import HeldMessage
 from darkroom.domain.uploads.upload_notification import read_dead_letter, upload_key

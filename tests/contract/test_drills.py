@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
 import pytest
 
+from darkroom.aws.bulk.reconciliations_table import ReconciliationsTable
 from darkroom.aws.images.images_table import ImagesTable
+from darkroom.domain.bulk.reconciliation import Difference, DifferenceKind
 from darkroom.ports.kernel import UnreadableRow
 from darkroom_cli.drill import work
 from darkroom_cli.drill.opened import AnotherIsOpen, OpenDrill, OpenDrills
@@ -133,6 +136,21 @@ def test_a_planted_row_is_one_that_this_version_cannot_read(stack: Stack, aws: A
     throw(stack, plan(stack, "planted_row", "0" * 26, True))
     with pytest.raises(UnreadableRow):
         ImagesTable(stack.client("dynamodb"), aws.images_table).get("0" * 26)
+
+
+def test_a_planted_difference_is_confirmed_and_no_other_is_forgotten(aws: Aws) -> None:
+    table = ReconciliationsTable(boto3.client("dynamodb"), aws.batches_table)
+    other = Difference(
+        kind=DifferenceKind.ROW_WITHOUT_ORIGINAL, image_id="1" * 26, key="o", first_seen=1, confirmed_at=2
+    )
+    table.put(other)
+    stack: Any = SimpleNamespace(reconciliations=table)
+    throw(stack, setting := plan(stack, "difference", "0" * 26, True))
+    row = table.get()
+    assert row is not None and (setting.before, row.confirmed, len(table.differences())) == (False, 2, 2)
+    put_back(stack, setting)
+    row = table.get()
+    assert row is not None and (row.confirmed, table.differences()) == (1, [other])
 
 
 @pytest.mark.guards("drill-restore-failure-isolated")

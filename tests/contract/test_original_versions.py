@@ -13,6 +13,7 @@ import time_machine
 from botocore.exceptions import ClientError
 
 from darkroom.aws.images.objects import OriginalsBucket
+from darkroom.domain.images.stored_by import StoredVersion
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.ports.images import Originals, StoredOriginal
 from darkroom_cli.operator.aws.image_registry import ImageRegistryTable
@@ -20,7 +21,7 @@ from darkroom_cli.operator.aws.original_versions import OriginalVersionsBucket
 from darkroom_cli.operator.operations.images.list_orphans import ListOrphansPorts, list_orphans
 from darkroom_cli.operator.operations.images.remove_orphans import RemoveOrphansPorts, remove_orphans
 from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
-from darkroom_cli.operator.ports import ImageRegistry, OriginalVersions, StoredVersion
+from darkroom_cli.operator.ports import ImageRegistry, OriginalVersions
 from tests.contract.conftest import Aws
 from tests.contract.stores import BOTH, spy
 from tests.support.fakes import FakeImages, FakeVersionedOriginals

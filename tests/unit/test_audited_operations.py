@@ -13,6 +13,7 @@ import pytest
 from darkroom.domain.bulk.backfills import BackfillState, Selection, start
 from darkroom.domain.bulk.schedules import Plan, add
 from darkroom.domain.images.image import Status
+from darkroom.domain.images.stored_by import StoredVersion
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.tenants import Tenant, TenantState, Tier
 from darkroom.domain.pauses.pauses import Pause
@@ -44,7 +45,6 @@ from darkroom_cli.operator.operations.tenants.erase_tenant import EraseTenantPor
 from darkroom_cli.operator.operations.usage import recount_stored as recounting
 from darkroom_cli.operator.operations.webhooks import enable_webhook as mending
 from darkroom_cli.operator.operations.webhooks import pause_webhook as webhook_pausing
-from darkroom_cli.operator.ports import StoredVersion
 from repository.report import ROOT
 from tests.support.fakes.audit import FakeAudit, trail_of
 from tests.support.fakes.batch_rows import FakeBackfills, FakeSchedules

@@ -184,6 +184,7 @@ OF_OUR_OWN: dict[str, tuple[str, str, int, tuple[int, int], Any]] = {
     "PayingTenantsShed": ("PayingTenantsShedAlarm", "Sum", 60, (1, 15), 1),
     "FreeTenantsShed": ("FreeTenantsShedAlarm", "Sum", 60, (1, 5), 1),
     "PausedSeconds": ("PausedAlarm", "Maximum", 60, (1, 3), 3600),
+    "ConfirmedDifferences": ("DifferencesAlarm", "Maximum", 60, (1, 3), 1),
     "BytesAccepted": ("UnusualDayAlarm", "Sum", 86_400, (1, 1), {"Ref": "UnusualDailyBytes"}),
 }
 """The alarm on each of our own metrics that rings from a limit on: statistic, period, how many, and the limit."""
@@ -381,7 +382,7 @@ def test_every_alarm_is_one_that_cloudwatch_takes_and_every_stack_can_have() -> 
         assert len(metrics_of(alarm)) <= MOST_METRICS, name
         assert "Metrics" not in alarm or not OF_ONE_METRIC & alarm.keys(), name
         assert "AlarmName" not in alarm, f"{name}: two stacks in one account could not both have it"
-    assert len(ALARMS) + len(COMPOSITES) <= 24
+    assert len(ALARMS) + len(COMPOSITES) <= 25
 
 
 def test_every_alarm_names_its_effect_the_first_command_and_the_runbooks_section_which_names_no_other() -> None:

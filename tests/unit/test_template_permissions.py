@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from darkroom.aws.images.images_table import DUE_INDEX, LISTED_INDEX, NEWEST_IND
 from darkroom.aws.webhooks import deliveries_table, endpoints_table
 from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.kernel.visibility import PREFIXES
+from darkroom_cli.doctor.collect import LISTED_WHOLE
 from repository.expand_template import DELIVERY, TEMPLATE, resources
 from repository.report import ROOT
 from tests.support.template import (
@@ -86,6 +88,10 @@ ADAPTERS = {
     "backfills": ("backfills_table", "BackfillsTable"),
     "scan": ("backfills_table", "ImagesScan"),
     "schedules": ("schedules_table", "SchedulesTable"),
+    "reconciliations": ("reconciliations_table", "ReconciliationsTable"),
+    "image_listing": ("reconciliations_table", "ListedImages"),
+    "stored_originals": ("stored_objects", "ListedOriginals"),
+    "stored_variants": ("stored_objects", "ListedVariants"),
 }
 """The adapter of each port, which has one name from the handlers to the operations."""
 
@@ -145,6 +151,10 @@ RESOURCES = {
     "backfills": {"${BatchesTable.Arn}"},
     "schedules": {"${BatchesTable.Arn}"},
     "scan": {"${ImagesTable.Arn}"},
+    "reconciliations": {"${BatchesTable.Arn}"},
+    "image_listing": {"${ImagesTable.Arn}"},
+    "stored_originals": {"${OriginalsBucket.Arn}/originals/*"},
+    "stored_variants": {f"${{OutputsBucket.Arn}}/{prefix}*" for prefix in PREFIXES.values()},
 }
 
 RESOURCES_OF_THE_CORE = {
@@ -209,6 +219,7 @@ INDEXES = {
     ("batches", "due"): f"${{BatchesTable.Arn}}/index/{batches_table.DUE_INDEX}",
     ("batches", "waiting"): f"${{BatchesTable.Arn}}/index/{batches_table.WAITING_INDEX}",
     ("batches", "of_tenant"): f"${{BatchesTable.Arn}}/index/{batches_table.LISTED_INDEX}",
+    ("image_listing", "between"): f"${{ImagesTable.Arn}}/index/{LISTED_INDEX}",
     ("deliveries", "of_image"): f"${{DeliveriesTable.Arn}}/index/{deliveries_table.IMAGE_INDEX}",
 }
 """The index that a port's method reads."""
@@ -377,7 +388,7 @@ def needed(folder: str) -> set[Grant]:
                 on = RESOURCES["topic"]
             elif action == "states:DescribeExecution":
                 on = {EXECUTIONS}
-            elif action == "dynamodb:Query" and (port, method) in INDEXES:
+            elif action in ("dynamodb:Query", "dynamodb:Scan") and (port, method) in INDEXES:
                 on = {INDEXES[port, method]}
             elif port == "rejected_messages":
                 on = {queue.replace("Queue", "DeadLetters") for queue in sources_of(folder)}
@@ -490,6 +501,21 @@ A_WHOLE_KEY = {
 """The prefixes that may be listed, by bucket: each has a whole id, so that nothing is found by listing."""
 
 
+def bucket_of(statement: Mapping[str, Any]) -> str:
+    """The bucket that a statement is about."""
+    return _text(statement["Resource"]).removeprefix("${").partition(".")[0]
+
+
+LISTS_ALL = {"ListOriginals": "originals/", "ListVariants": [*PREFIXES.values()]}
+"""What the reconciliation lists: all there is."""
+
+
+def test_the_reconciliation_can_read_and_remove_no_picture() -> None:
+    objects = {action for action, resource in granted("SweepDueBulkFunctionRole") if "UploadsBucket" not in resource}
+    assert {action for action in objects if action.startswith("s3:")} == {"s3:ListBucket", "s3:ListBucketVersions"}
+    assert ("dynamodb:DeleteItem", "${ImagesTable.Arn}") not in granted("SweepDueBulkFunctionRole")
+
+
 def test_a_role_lists_a_bucket_only_under_a_whole_id() -> None:
     for role in resources("AWS::IAM::Role"):
         for statement in statements(role, optional=True):
@@ -498,6 +524,10 @@ def test_a_role_lists_a_bucket_only_under_a_whole_id() -> None:
                     prefix for bucket, prefix in A_WHOLE_KEY.items() if f"{bucket}Bucket" in str(statement["Resource"])
                 ]
                 ((prefixes,),) = (condition.values() for condition in statement["Condition"].values())
+                if statement["Sid"] in LISTS_ALL:
+                    assert bucket_of(statement) in LISTED_WHOLE[role]
+                    assert statement["Condition"] == {"StringEquals": {"s3:prefix": LISTS_ALL[statement["Sid"]]}}
+                    continue
                 assert statement["Condition"].keys() == {"StringLike"}, statement["Sid"]
                 assert {*_listed(prefixes)} <= {*_listed(prefix)}, statement["Sid"]
 

@@ -50,7 +50,7 @@ STORED_GB = {
 TRANSFERRED_GB = 0.09
 """Dollars from AWS to the internet, first 10 TB a month (https://aws.amazon.com/ec2/pricing/on-demand)."""
 
-IDLE_DOLLARS = 7.57
+IDLE_DOLLARS = 7.67
 """An idle stack's month: `python -m checks.idle_cost --write` puts it here."""
 
 

@@ -104,6 +104,9 @@ ONE_OBJECT = {
 ONE_IMPORT = {"UploadsBucket": f"imports/ba_{_NOBODYS}/manifest"}
 """The same for what reads manifests."""
 
+LISTED_WHOLE = {"SweepDueBulkFunctionRole": frozenset({"OriginalsBucket", "OutputsBucket"})}
+"""The buckets that a role lists all of: the reconciliation's, which may read none of it."""
+
 
 class WouldChange(Exception):
     """Doctor was about to call an operation that may change something: a bug of its own."""
@@ -329,10 +332,10 @@ class _StackReader:
             for role in list(roles.values())[:1]
             for name in ONE_OBJECT
         }
-        listings = self._pool.map(lambda role: self._listing(role, buckets), roles.values())
+        listings = self._pool.map(lambda name: self._listing(name, roles[name], buckets), roles)
         return dict(zip(roles, listings, strict=True))
 
-    def _listing(self, role: Role, buckets: Mapping[str, str]) -> Listing:
+    def _listing(self, role_name: str, role: Role, buckets: Mapping[str, str]) -> Listing:
         """What IAM says to lists by this role: of all, and of one object."""
         everything, nothing = set(), set()
         for name, arn in buckets.items():
@@ -345,9 +348,11 @@ class _StackReader:
             if not lists:
                 continue
             objects = [places[name] for places in (ONE_OBJECT, ONE_IMPORT) if name in places]
-            if not any(all(self._may(role.arn, lists, arn, one_object)) for one_object in objects):
+            whole = [f"{each.partition('/')[0]}/" for each in objects]
+            may_all = name in LISTED_WHOLE.get(role_name, ())
+            if not any(all(self._may(role.arn, lists, arn, prefix)) for prefix in (whole if may_all else objects)):
                 nothing.add(name)
-            if any(any(self._may(role.arn, lists, arn, f"{each.partition('/')[0]}/")) for each in objects):
+            if not may_all and any(any(self._may(role.arn, lists, arn, prefix)) for prefix in whole):
                 everything.add(name)
         return Listing(everything=frozenset(everything), nothing=frozenset(nothing))
 

@@ -295,6 +295,14 @@ _ALL = [
         needs_keys=True,
     ),
     Drill(
+        name="differences",
+        part="bulk",
+        rehearses="an original without a row, which two nights have seen",
+        throws=(Throw(kind="difference", target="{row}", during=True),),
+        alarms=frozenset({"DifferencesAlarm"}),
+        shows="`differences ls` with the original's key, and what to do",
+    ),
+    Drill(
         name="unusual-day",
         rehearses="more is uploaded in a day than is usual",
         throws=(Throw(kind="threshold", target="UnusualDayAlarm", during=1),),

@@ -13,7 +13,9 @@ from botocore.exceptions import ClientError
 
 from darkroom.aws.images.images_table import to_item
 from darkroom.aws.kernel.errors import code_of
+from darkroom.domain.bulk.reconciliation import Difference, DifferenceKind, Reconciliation, next_night
 from darkroom.domain.images.image import Source
+from darkroom.domain.images.stored_by import original_key
 from darkroom.domain.images.transitions import accept
 from darkroom.domain.kernel.lanes import SLOW
 from darkroom.domain.recipes.presets import PRESETS
@@ -311,6 +313,23 @@ class _PlantedRow:
             client.delete_item(TableName=table, Key={"image_id": {"S": target}})
 
 
+class _Difference:
+    """Whether the reconciliation knows a confirmed difference of an image that there is not; its target is the image's
+    id. The next night would forget it. `stack` has what operators' commands use."""
+
+    def read(self, stack: Any, target: str) -> bool:
+        return any(each.image_id == target for each in stack.reconciliations.differences())
+
+    def write(self, stack: Any, target: str, value: Value) -> None:
+        table = stack.reconciliations
+        kind, key = DifferenceKind.ORIGINAL_WITHOUT_ROW, original_key(target)
+        planted = Difference(kind=kind, image_id=target, key=key, first_seen=0, confirmed_at=0)
+        (table.put if value else table.remove)(planted)
+        row = table.get() or table.create(Reconciliation(due_at=next_night(int(time.time() * 1000))))
+        confirmed = sum(each.confirmed_at is not None for each in table.differences())
+        table.change(row, replace(row, confirmed=confirmed))
+
+
 class _Pause:
     """Whether a tenant's work is paused, by what the commands do; its target is the tenant. `stack` has what operators'
     commands use."""
@@ -352,6 +371,7 @@ KINDS: Mapping[str, Switch] = {
     "threshold": _Threshold(),
     "planted_row": _PlantedRow(),
     "pause": _Pause(),
+    "difference": _Difference(),
 }
 
 
@@ -368,7 +388,7 @@ def words(kind: str, value: Value) -> str:
             return "nothing denied"
         case ("denied", list(actions)):
             return f"{', '.join(actions)} denied"
-        case ("planted_row", position):
+        case ("planted_row" | "difference", position):
             return "there" if position else "not there"
         case ("pause", position):
             return "paused" if position else "not paused"

@@ -12,6 +12,7 @@ from darkroom.ports.tenants import Tenants
 if TYPE_CHECKING:
     from darkroom.domain.bulk.batches import Batch
     from darkroom.domain.images.image import Image
+    from darkroom.domain.images.stored_by import StoredVersion
     from darkroom.domain.kernel.instants import Milliseconds
     from darkroom.domain.kernel.tenants import Tenant
     from darkroom.domain.pauses.pauses import Pause, Paused
@@ -97,22 +98,6 @@ class Redrives(Protocol):
 
     def cancel(self, move: Redrive) -> None:
         """Stops a running redrive; what it has moved stays moved. One that has ended is no error."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StoredVersion:
-    """One version of an object in the originals' bucket, or a delete marker on it (`is_marker`), which has no bytes.
-
-    `image_id` is None if `key` is not an original's. `is_latest` is whether a read that names no version gets this one.
-    """
-
-    key: str
-    image_id: str | None
-    version_id: str
-    stored_at: Milliseconds
-    size_bytes: int
-    is_marker: bool
-    is_latest: bool
 
 
 @dataclass(frozen=True, kw_only=True)

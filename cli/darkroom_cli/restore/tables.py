@@ -10,9 +10,10 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from darkroom.aws.images.objects import MADE_FOR, OutputsBucket, original_key
+from darkroom.aws.images.objects import MADE_FOR, OutputsBucket
 from darkroom.aws.kernel.errors import code_of, items_at, pages_of, retryable
 from darkroom.domain.images.image import Image, Source, Status
+from darkroom.domain.images.stored_by import original_key
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.visibility import Visibility
 from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry

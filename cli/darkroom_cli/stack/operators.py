@@ -22,6 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionEr
 from darkroom.aws.bulk.backfills_table import BackfillsTable
 from darkroom.aws.bulk.batches_table import BatchesTable
 from darkroom.aws.bulk.manifests_bucket import ManifestsBucket
+from darkroom.aws.bulk.reconciliations_table import ReconciliationsTable
 from darkroom.aws.bulk.schedules_table import SchedulesTable
 from darkroom.aws.dead_letters.dead_letters import DeadLetterArchive, DeadLetterQueues
 from darkroom.aws.events.events_topic import SnsTopic
@@ -219,6 +220,11 @@ class Stack(RunningStack):
     def batch_rows(self) -> BatchesTable:
         """The same, as the product reads them."""
         return BatchesTable(self.client("dynamodb"), self._resource("BatchesTable"))
+
+    @property
+    def reconciliations(self) -> ReconciliationsTable:
+        """The reconciliation and the differences that it knows, in the batches' table."""
+        return ReconciliationsTable(self.client("dynamodb"), self._resource("BatchesTable"))
 
     @property
     def backfills(self) -> BackfillsTable:

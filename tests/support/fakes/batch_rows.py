@@ -10,6 +10,7 @@ from typing import Any
 from darkroom.domain.bulk.backfills import Backfill, Page, Selection
 from darkroom.domain.bulk.batches import NO_SUMS, Batch, Counts, Sums
 from darkroom.domain.bulk.members import MOST_CHANGES, Change, Member, MemberState, differences, shard_of
+from darkroom.domain.bulk.reconciliation import Reconciliation
 from darkroom.domain.bulk.schedules import Schedule
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.ports.bulk import BatchCursor, BatchPage, DueRow, Found
@@ -21,9 +22,10 @@ from tests.support.fakes.stores import FakeImages
 
 @dataclass
 class FakeBatches:
-    """The `Batches` and `BatchRegistry` ports over three dictionaries, with imports, `backfills` and `schedules` beside
-    them."""
+    """The `Batches` and `BatchRegistry` ports over three dictionaries, with imports, `backfills`, `schedules` and the
+    `reconciliation` beside them."""
 
+    reconciliation: dict[str, Reconciliation] = field(default_factory=dict)
     backfills: dict[str, Backfill] = field(default_factory=dict)
     schedules: dict[str, Schedule] = field(default_factory=dict)
     rows: dict[str, Batch] = field(default_factory=dict)
@@ -63,8 +65,13 @@ class FakeBatches:
 
     @property
     def _kinds(self) -> dict[str, dict[str, Any]]:
-        rows: dict[str, dict[str, Any]] = {"batch": self.rows, "import": self.imports.rows}
-        return {**rows, "backfill": self.backfills, "schedule": self.schedules}
+        return {
+            "batch": self.rows,
+            "import": self.imports.rows,
+            "backfill": self.backfills,
+            "schedule": self.schedules,
+            "reconciliation": self.reconciliation,
+        }
 
     def join(self, member: Member) -> Member:
         return self.images.setdefault(member.batch_id, {}).setdefault(member.name, member)

@@ -83,7 +83,8 @@ class StreamedImages(FakeImages):
 
 @dataclass
 class BatchesWorld(World):
-    """The operations of images and of batches. What a worker makes of an image, `develop` says without a picture."""
+    """The operations of images and of batches. What a worker makes of an image, `develop` says without a picture; and
+    nothing is reconciled."""
 
     images: Any = field(default_factory=StreamedImages)
     batches: Any = field(default_factory=FakeBatches)
@@ -91,6 +92,7 @@ class BatchesWorld(World):
     schedules: Any = field(default_factory=FakeSchedules)
     presets: Any = field(default_factory=lambda: {name: (recipe, 1) for name, recipe in PRESETS.items()})
     heard: int = 0
+    reconciling: Any = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -6,11 +6,12 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from darkroom.domain.images.stored_by import StoredVersion
 from darkroom.domain.kernel.ids import is_image_id
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.ports.images import StoredOriginal
 from darkroom.ports.kernel import Clock
-from darkroom_cli.operator.ports import StoredVersion, VersionPage
+from darkroom_cli.operator.ports import VersionPage
 
 
 @dataclass

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from darkroom.aws.images.objects import original_key, remove_versions
+from darkroom.aws.images.objects import remove_versions, versions_listed
 from darkroom.aws.kernel.errors import retryable
 from darkroom.aws.kernel.removal import failure_of
-from darkroom.domain.kernel.ids import is_image_id
-from darkroom_cli.operator.ports import StoredVersion, VersionPage
+from darkroom.domain.images.stored_by import original_key
+from darkroom_cli.operator.ports import VersionPage
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -32,11 +32,9 @@ class OriginalVersionsBucket:
             answer: Any = self._client.list_object_versions(
                 Bucket=self._bucket_name, **{name: value for name, value in places.items() if value}
             )
-        versions = [*_versions(answer.get("Versions", ()), is_marker=False)]
-        versions += _versions(answer.get("DeleteMarkers", ()), is_marker=True)
         goes_on = answer.get("IsTruncated", False)
         return VersionPage(
-            versions=tuple(sorted(versions, key=lambda version: version.key.encode())),  # in S3's order
+            versions=versions_listed(answer),
             next=(answer["NextKeyMarker"], answer.get("NextVersionIdMarker", "")) if goes_on else None,
         )
 
@@ -56,18 +54,3 @@ class OriginalVersionsBucket:
 
     def remove(self, versions: Sequence[tuple[str, str]]) -> Mapping[str, Exception]:
         return remove_versions(self._client, self._bucket_name, versions)
-
-
-def _versions(listed: Iterable[Any], *, is_marker: bool) -> Iterator[StoredVersion]:
-    for version in listed:
-        key = version["Key"]
-        name = key.removeprefix(_PREFIX)
-        yield StoredVersion(
-            key=key,
-            image_id=name if key.startswith(_PREFIX) and is_image_id(name) else None,
-            version_id=version["VersionId"],
-            stored_at=int(version["LastModified"].timestamp() * 1000),
-            size_bytes=version.get("Size", 0),
-            is_marker=is_marker,
-            is_latest=version["IsLatest"],
-        )

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from darkroom.domain.bulk.batches import Batch, Sums
     from darkroom.domain.bulk.imports import Import
     from darkroom.domain.bulk.members import Change, Member
+    from darkroom.domain.bulk.reconciliation import Difference, Objects, Reconciliation
     from darkroom.domain.bulk.schedules import Schedule
+    from darkroom.domain.images.image import Image
     from darkroom.domain.kernel.instants import Milliseconds
     from darkroom.ports.kernel import UnreadableRow
     from darkroom.ports.uploads import UploadForm
@@ -213,3 +215,62 @@ class ImageScan(Protocol):
     def select(self, selection: Selection, *, after: str | None, limit: int) -> Found:
         """The images that may be selected among the `limit` rows after that id, in an order that stays the same;
         perhaps seconds out of date: their rows decide. Raises Retryable if the table cannot answer."""
+
+
+class Reconciliations(Protocol):
+    """The one reconciliation of a stack, the differences that it has recorded, and the ids that its nights list. Every
+    method raises Retryable if the table cannot answer, and UnreadableRow."""
+
+    def get(self) -> Reconciliation | None:
+        """The row (a consistent read), or None."""
+
+    def create(self, row: Reconciliation) -> Reconciliation:
+        """Puts the row unless there is one; returns the row: this one or the earlier one."""
+
+    def change(self, before: Reconciliation, after: Reconciliation) -> Reconciliation:
+        """Writes what differs, if the version is still that of `before`; returns the row as written, with the next
+        version. A lost answer is recognized. Raises Fenced if another write came first."""
+
+    def put_ids(self, before: Reconciliation, after: Reconciliation, image_ids: Sequence[str]) -> Reconciliation:
+        """The same, with more ids of the night of `after`, at most 22,000, which are kept for a week: both, or
+        neither."""
+
+    def ids(self, nights: int, *, after: str) -> Iterator[str]:
+        """All ids of that night that come after that one, in their order, some perhaps twice."""
+
+    def differences(self) -> Sequence[Difference]:
+        """All that are recorded, by name (a consistent read)."""
+
+    def put(self, difference: Difference) -> None:
+        """Records the difference, instead of one of that name."""
+
+    def remove(self, difference: Difference) -> None:
+        """Removes what is recorded under that name. A missing one is not an error."""
+
+
+class ListedIds(NamedTuple):
+    """The ids of a part of the list of images, and its place, after which it continues; None at the list's end."""
+
+    image_ids: tuple[str, ...]
+    next: str | None
+
+
+class ImageListing(Protocol):
+    """All images, cheap to read and perhaps seconds out of date. Every method raises Retryable if the table cannot
+    answer."""
+
+    def between(self, since: str, until: str, *, before: Milliseconds, after: str | None) -> ListedIds:
+        """The ids after `since` and before `until` of images that were created before that instant and not deleted, in
+        the next part of their list from the beginning or `after` that place on, in any order."""
+
+    def rows(self, image_ids: Sequence[str]) -> Mapping[str, Image | UnreadableRow]:
+        """The rows of the existing ids, by id; at most 100 ids."""
+
+
+class StoredObjects(Protocol):
+    """What a bucket holds, image by image."""
+
+    def between(self, since: str, until: str) -> Iterator[tuple[str, Objects]]:
+        """What there is of each image whose id comes after `since` and before `until`, in the order of ids, read as the
+        caller iterates. An image may come several times, with a part each. Either may be the beginning of an id. Raises
+        Retryable if the store cannot answer."""

@@ -48,6 +48,10 @@ KIND_OF_TARGET = {
 }
 
 
+NO_RESOURCE = ("planted_row", "difference", "pause")
+"""The switches whose targets are an image and a tenant."""
+
+
 def test_every_alarm_is_rung_by_a_drill() -> None:
     assert frozenset().union(*(drill.expected for drill in DRILLS.values())) == {*METRIC_ALARMS, INCIDENT}
 
@@ -64,7 +68,7 @@ def test_every_switch_is_of_a_resource_of_its_kind() -> None:
     for drill in DRILLS.values():
         for throw in drill.throws:
             assert throw.kind in KINDS
-            if throw.kind in ("planted_row", "pause"):  # whose targets are a row and a tenant
+            if throw.kind in NO_RESOURCE:
                 continue
             target, _, variable = throw.target.partition(".")
             assert TEMPLATE[target]["Type"] == KIND_OF_TARGET[throw.kind], throw
@@ -139,7 +143,7 @@ def test_a_stack_has_all_that_its_drills_change_and_ring(off: tuple[str, ...]) -
     ).keys()
     for drill in DRILLS.values():
         needed = drill.alarms | {
-            throw.target.partition(".")[0] for throw in drill.throws if throw.kind not in ("planted_row", "pause")
+            throw.target.partition(".")[0] for throw in drill.throws if throw.kind not in NO_RESOURCE
         }
         if drill.part in off:
             with pytest.raises(ApiError, match="deployed without"):

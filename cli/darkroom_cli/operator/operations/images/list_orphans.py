@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import batched, groupby
 
+from darkroom.domain.images.stored_by import StoredVersion, is_orphan
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.ports.kernel import Clock
 from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
-from darkroom_cli.operator.ports import ImageRegistry, OriginalVersions, StoredVersion
+from darkroom_cli.operator.ports import ImageRegistry, OriginalVersions
 
 LEAST_AGE_SECONDS = 3600
 """The age from which the row of an original is no longer to be expected. The request that stored it writes the row
@@ -113,8 +114,7 @@ def list_orphans(
         for original in chunk:
             if original.image_id in known:
                 continue
-            # guard: orphans-age-of-every-version
-            if max(version.stored_at for version in original.versions) > stored_before:
+            if not is_orphan(original.versions, stored_before):
                 young += 1
                 continue
             orphans += 1

@@ -4,20 +4,15 @@ the Images table that finds their images."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-
-from botocore.exceptions import ClientError
 
 from darkroom.aws.bulk.batches_table import DUE_SHARD, LISTED_INDEX
 from darkroom.aws.kernel.errors import pages_of, retryable
-from darkroom.aws.kernel.transactions import MET, REFUSED, reasons_of
 from darkroom.aws.kernel.versioned_rows import Item, Rows, VersionedRows
 from darkroom.domain.bulk.backfills import Backfill, Page, Selection
 from darkroom.domain.images.image import Status
-from darkroom.domain.kernel.errors import Retryable
 from darkroom.ports.bulk import Found
-from darkroom.ports.kernel import Fenced, UnreadableRow
+from darkroom.ports.kernel import UnreadableRow
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -57,27 +52,11 @@ class BackfillsTable:
 
     def put_page(self, before: Backfill, after: Backfill, page: Page) -> Backfill:
         put = {"Put": {"TableName": self._table_name, "Item": {**PAGES.item_of(page), **_key_of(page)}}}
-        return self._together(before, after, put)
+        return self._rows.change_with(_key(before.backfill_id), before, after, put)
 
     def settle_page(self, before: Backfill, after: Backfill, page: Page) -> Backfill:
-        return self._together(before, after, {"Delete": {"TableName": self._table_name, "Key": _key_of(page)}})
-
-    def _together(self, before: Backfill, after: Backfill, page: Any) -> Backfill:
-        after = replace(after, version=before.version + 1)
-        # The pages change with the row alone, so its version is their fence, too.
-        update, _ = self._rows.update_of(_key(before.backfill_id), before, after)
-        try:
-            # The SDK gives each call a token of its own, by which DynamoDB knows a retry whose answer was lost.
-            with retryable("changing a backfill and its pages"):
-                self._client.transact_write_items(TransactItems=[{"Update": update}, page])
-        except ClientError as error:
-            reasons = reasons_of(error, "changing a backfill and its pages")
-            if MET in reasons:
-                raise Retryable(f"changing a backfill and its pages: {MET}") from error
-            if REFUSED not in reasons:
-                raise
-            raise Fenced(self.get(before.backfill_id)) from error
-        return after
+        remove = {"Delete": {"TableName": self._table_name, "Key": _key_of(page)}}
+        return self._rows.change_with(_key(before.backfill_id), before, after, remove)
 
     def pages(self, backfill_id: str) -> Sequence[Page]:
         answers: Any = self._client.get_paginator("query").paginate(

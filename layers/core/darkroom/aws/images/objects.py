@@ -13,7 +13,9 @@ from darkroom.aws.kernel.errors import code_of, retryable
 from darkroom.aws.kernel.missing import FORBIDDEN, MISSING, is_missing
 from darkroom.aws.kernel.removal import remove_objects
 from darkroom.domain.images.image import Variant
+from darkroom.domain.images.stored_by import StoredVersion, original_key
 from darkroom.domain.kernel.errors import Retryable
+from darkroom.domain.kernel.ids import is_image_id
 from darkroom.domain.kernel.visibility import VIEWER_SECONDS, Visibility, folder_of, visibility_of_key
 from darkroom.ports.images import OriginalMissing, StoredOriginal, StoredOutput
 
@@ -92,6 +94,31 @@ def remove_versions(client: S3Client, bucket_name: str, versions: Sequence[tuple
     return {key.removeprefix(original_key("")): failure for (key, _), failure in failures.items()}
 
 
+def versions_listed(answer: Any) -> tuple[StoredVersion, ...]:
+    """The versions and delete markers in an answer of ListObjectVersions, in the order of their keys."""
+    listed = (
+        (part == "DeleteMarkers", item) for part in ("Versions", "DeleteMarkers") for item in answer.get(part, ())
+    )
+    versions = [
+        StoredVersion(
+            key=item["Key"],
+            image_id=_image_of(item["Key"]),
+            version_id=item["VersionId"],
+            stored_at=int(item["LastModified"].timestamp() * 1000),
+            size_bytes=item.get("Size", 0),
+            is_marker=is_marker,
+            is_latest=item["IsLatest"],
+        )
+        for is_marker, item in listed
+    ]
+    return tuple(sorted(versions, key=lambda version: version.key.encode()))  # in S3's order
+
+
+def _image_of(key: str) -> str | None:
+    folder, _, name = key.partition("/")
+    return name if f"{folder}/" == original_key("") and is_image_id(name) else None
+
+
 class OutputsBucket:
     """Implements the `Outputs` port.
 
@@ -158,11 +185,6 @@ class OutputsBucket:
         if for_head:
             return self._client.generate_presigned_url("head_object", object_at, PRESIGNED_URL_SECONDS)
         return self._client.generate_presigned_url("get_object", object_at, PRESIGNED_URL_SECONDS)
-
-
-def original_key(image_id: str) -> str:
-    """The key of an image's original."""
-    return f"originals/{image_id}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,8 @@ from botocore.exceptions import ClientError
 from darkroom.aws.kernel.attributes import from_attributes, to_attributes
 from darkroom.aws.kernel.errors import code_of, retryable
 from darkroom.aws.kernel.row_reader import REASON_CHARACTERS, reader
+from darkroom.aws.kernel.transactions import MET, REFUSED, reasons_of
+from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.ports.kernel import Fenced, UnreadableRow
 
@@ -113,6 +115,26 @@ class VersionedRows[Row: Any]:
             # The SDK retries a write whose answer was lost, and the retry meets what the first attempt wrote.
             if item is not None and all(item.get(name) == value for name, value in new.items()):
                 return after
+            raise Fenced(None if item is None else self._items.row_of(item)) from error
+        return after
+
+    def change_with(self, key: Item, before: Row, after: Row, other: Any) -> Row:
+        """The same together with the `other` write of a transaction: both, or neither. The other item changes with the
+        row alone, so the row's version is its fence, too."""
+        after = replace(after, version=before.version + 1)
+        update, _ = self.update_of(key, before, after)
+        doing = f"changing the {self._items.name} and what is beside it"
+        try:
+            # The SDK gives each call a token of its own, by which DynamoDB knows a retry whose answer was lost.
+            with retryable(doing):
+                self.client.transact_write_items(TransactItems=[{"Update": update}, other])
+        except ClientError as error:
+            reasons = reasons_of(error, doing)
+            if MET in reasons:
+                raise Retryable(f"{doing}: {MET}") from error
+            if REFUSED not in reasons:
+                raise
+            item = self.get(key)
             raise Fenced(None if item is None else self._items.row_of(item)) from error
         return after
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.operations.bulk.feed_backfill import FeedBackfillPorts, feed_backfill
+from darkroom.operations.bulk.reconcile import ReconcilePorts, reconcile, reconciliation
 from darkroom.operations.bulk.run_import import RunImportPorts, run_import
 from darkroom.operations.bulk.run_schedule import RunSchedulePorts, plan_own, run_schedule
 from darkroom.operations.bulk.settle_batch import SettleBatchPorts, settle_batch
@@ -24,22 +25,26 @@ POSTPONED_SECONDS = 600
 
 @dataclass(frozen=True, kw_only=True)
 class SweepDueBulkPorts(SettleBatchPorts):
-    """What a sweep needs; without `imports`, in a stack that fetches nothing, those that there are wait."""
+    """What a sweep needs; without `imports`, in a stack that fetches nothing, those that there are wait, and without
+    `reconciling` nothing is compared."""
 
     imports: RunImportPorts | None = None
     feeding: FeedBackfillPorts
     scheduling: RunSchedulePorts
+    reconciling: ReconcilePorts | None = None
 
 
 @dataclass(kw_only=True)
 class BulkSweep:
     """What one sweep did, by outcome; `unreadable` are the rows that were met, `errors` holds unexpected errors by
-    the place of the row, and `complete` is False if time ran out."""
+    the place of the row, and `complete` is False if time ran out. `differences` are those that the reconciliation has
+    confirmed."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     unreadable: list[UnreadableRow] = field(default_factory=list)
     errors: dict[str, Exception] = field(default_factory=dict)
     complete: bool = True
+    differences: int = 0
 
 
 def sweep_due_bulk(ports: SweepDueBulkPorts, *, out_of_time: Callable[[], bool]) -> BulkSweep:
@@ -47,6 +52,9 @@ def sweep_due_bulk(ports: SweepDueBulkPorts, *, out_of_time: Callable[[], bool])
     is unreadable or trips a bug is looked at again later, and does not stop the others."""
     sweep = BulkSweep()
     plan_own(ports.scheduling)
+    if ports.reconciling is not None:
+        with bookkeeping("reconciliation not read"):  # guard: bulk-reconcile-stops-no-sweep
+            sweep.differences = reconciliation(ports.reconciling).confirmed
     waiting = deque(ports.batches.due(ports.clock(), LIMIT))
     while waiting:
         if out_of_time():
@@ -88,4 +96,6 @@ def _look(
         return feed_backfill(ports.feeding, due.place, out_of_time=out_of_time, unreadable=unreadable)
     if due.part == "schedule":
         return run_schedule(ports.scheduling, due.place, out_of_time=out_of_time)
+    if due.part == "reconciliation" and ports.reconciling is not None:
+        return reconcile(ports.reconciling, out_of_time=out_of_time, unreadable=unreadable)
     return "unknown"

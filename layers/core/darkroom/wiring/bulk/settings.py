@@ -40,5 +40,7 @@ class SweepDueBulkSettings(CountBatchesSettings, QuotaSettings, FileSettings, Re
 
     endpoints_table: str = ""
     fetch_queue_url: str = ""
+    originals_bucket: str
+    outputs_bucket: str
     tenants_table: str
     uploads_bucket: str

@@ -7,7 +7,9 @@ from functools import partial
 from darkroom.aws.bulk.backfills_table import BackfillsTable, ImagesScan
 from darkroom.aws.bulk.imports_table import ImportsTable
 from darkroom.aws.bulk.manifests_bucket import ManifestsBucket
+from darkroom.aws.bulk.reconciliations_table import ListedImages, ReconciliationsTable
 from darkroom.aws.bulk.schedules_table import SchedulesTable
+from darkroom.aws.bulk.stored_objects import ListedOriginals, ListedVariants
 from darkroom.aws.images.queues import SqsFetchQueue
 from darkroom.aws.kernel import clients
 from darkroom.aws.tenants.tenants_table import TenantsTable
@@ -15,6 +17,7 @@ from darkroom.domain.recipes.presets import PRESETS, VERSIONS
 from darkroom.operations.bulk.feed_backfill import FeedBackfillPorts
 from darkroom.operations.bulk.jobs import jobs_of
 from darkroom.operations.bulk.join_batch import JoinBatchPorts, join_batch
+from darkroom.operations.bulk.reconcile import ReconcilePorts
 from darkroom.operations.bulk.run_import import RunImportPorts
 from darkroom.operations.bulk.run_schedule import RunSchedulePorts
 from darkroom.operations.bulk.settle_batch import SettleBatchPorts
@@ -49,8 +52,19 @@ def wire() -> SweepDueBulkPorts:
         jobs=jobs_of(feeding.backfills, clock),
         clock=clock,
     )
+    s3 = clients.s3_client()
+    reconciling = ReconcilePorts(
+        images=ports.images,
+        clock=clock,
+        reconciliations=ReconciliationsTable(dynamodb, settings.batches_table),
+        image_listing=ListedImages(dynamodb, settings.images_table),
+        stored_originals=ListedOriginals(s3, settings.originals_bucket),
+        stored_variants=ListedVariants(s3, settings.outputs_bucket),
+    )
     imports = _import_ports(settings, ports) if settings.fetch_queue_url else None
-    return SweepDueBulkPorts(**vars(ports), imports=imports, feeding=feeding, scheduling=scheduling)
+    return SweepDueBulkPorts(
+        **vars(ports), imports=imports, feeding=feeding, scheduling=scheduling, reconciling=reconciling
+    )
 
 
 def _import_ports(settings: SweepDueBulkSettings, ports: SettleBatchPorts) -> RunImportPorts:
