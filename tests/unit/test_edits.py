@@ -33,7 +33,7 @@ from tests.support.fakes.pictures import jpeg
 from tests.support.fakes.rows import told_by
 from tests.support.faults import ProcessDied, meanwhile, raising
 from tests.support.images import NOW, developed, pending
-from tests.unit.test_works import add, fail, names, work_off
+from tests.support.works import add, fail, names, work_off
 
 
 def edit(world: World, image_id: str, edits: Edits | None = None, **request: Any) -> Edited:

@@ -14,7 +14,6 @@ from darkroom.domain.dead_letters.dead_letter import Verdict, verdict_of
 from darkroom.domain.events.event import EventType
 from darkroom.domain.images.image import DeadLetterState, Image, Status, WorkKind, message_for
 from darkroom.domain.images.negotiated import negotiated_groups
-from darkroom.domain.images.order import order_of
 from darkroom.domain.images.transitions import TransitionRefused, begin_work, delete
 from darkroom.domain.images.works import MAX_IMAGE_VARIANTS, output_key, recipes_to_make, run_of_key, together
 from darkroom.domain.kernel.errors import Rejected, Retryable, UnknownImage
@@ -26,7 +25,7 @@ from darkroom.domain.recipes.recipes import Recipe, VariantSpec
 from darkroom.domain.webhooks.row_events import event_of, events_of
 from darkroom.http.images.documents import retry_after_seconds, status_document
 from darkroom.imaging import develop
-from darkroom.operations.images.add_variants import Added, AddVariantsPorts, NotDone, VariantsRequest, add_variants
+from darkroom.operations.images.add_variants import NotDone
 from darkroom.operations.images.delete_image import DeleteImagePorts, delete_image
 from darkroom.operations.images.read_image import ReadImagePorts, UnknownVariant, VariantNotReady, variant_url
 from darkroom_cli.operator.domain.dead_letters import why_not_replayable
@@ -37,36 +36,11 @@ from tests.support.fakes.pictures import jpeg, opened
 from tests.support.fakes.rows import told_by
 from tests.support.faults import meanwhile, raising
 from tests.support.images import NOW, developed, pending
-
-HERO = '{"variants": [{"name": "hero", "width": 32, "format": "webp"}]}'
-
-
-def add(world: World, image_id: str, recipe: str = HERO, **request: Any) -> Added:
-    stated = {"tenant_id": "default", "correlation_id": "r", **request}
-    order = order_of(recipe=recipe)
-    return add_variants(world.ports(AddVariantsPorts), VariantsRequest(image_id=image_id, order=order, **stated))
-
-
-def work_off(world: World) -> Image:
-    world.deliver(world.lanes.sent[-1], f"receipt-{len(world.lanes.sent)}")
-    return world.row(world.lanes.sent[-1].image_id)
-
-
-def fail(world: World, monkeypatch: pytest.MonkeyPatch) -> Image:
-    with monkeypatch.context() as broken:
-        broken.setattr("darkroom.operations.images.transcode_image.developing", raising(ZeroDivisionError("a bug")))
-        for attempt in range(5):
-            world.deliver(world.lanes.sent[-1], f"failing-{attempt}")
-            world.advance(300)
-    return world.row(world.lanes.sent[-1].image_id)
+from tests.support.works import HERO, add, fail, names, work_off
 
 
 def document(world: World, image_id: str) -> dict[str, Any]:
     return dict(status_document(world.row(image_id), world.outputs.url_of))
-
-
-def names(image: Image) -> list[str]:
-    return [variant.name for variant in image.variants]
 
 
 @pytest.fixture
