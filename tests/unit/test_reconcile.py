@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -19,18 +20,19 @@ from darkroom.domain.bulk.reconciliation import (
     DifferenceKind,
     Phase,
     Reconciliation,
-    next_night,
 )
+from darkroom.domain.bulk.schedules import OWN
 from darkroom.domain.images.image import Image, Status, Variant
 from darkroom.domain.images.transitions import delete
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.ids import ALPHABET
+from darkroom.domain.kernel.instants import rfc3339
 from darkroom.domain.kernel.visibility import PREFIXES
 from darkroom.operations.bulk import reconcile as module
 from darkroom.operations.bulk.feed_backfill import FeedBackfillPorts
-from darkroom.operations.bulk.reconcile import ReconcilePorts, reconcile, reconciliation
-from darkroom.operations.bulk.settle_batch import SHARE_SECONDS
+from darkroom.operations.bulk.reconcile import ReconcilePorts, have_night, reconcile, reconciliation
 from darkroom.operations.bulk.run_schedule import RunSchedulePorts
+from darkroom.operations.bulk.settle_batch import SHARE_SECONDS
 from darkroom.operations.bulk.sweep_due_bulk import BulkSweep, SweepDueBulkPorts, sweep_due_bulk
 from darkroom.ports.kernel import UnreadableRow
 from darkroom_cli.capacity.prices import cost
@@ -91,9 +93,16 @@ class ReconciledWorld(BatchesWorld):
     def look(self, **how: Any) -> str:
         return reconcile(self.reconcile_ports, unreadable=self.unreadable.append, **how)
 
+    def begin_night(self) -> None:
+        """Has the next night begin, a day after the one before."""
+        row = reconciliation(self.reconcile_ports)
+        self.now = max(self.now, row.began_at + DAY * 1000)
+        self.reconciliations.change(row, replace(row, due_at=self.now))
+
     def night(self) -> Reconciliation:
-        """A whole night, which begins when it is due."""
-        self.now = max(self.now, reconciliation(self.reconcile_ports).due_at)
+        """A whole night."""
+        if reconciliation(self.reconcile_ports).due_at is None:
+            self.begin_night()
         for _ in range(200):
             if self.look() == "ended":
                 return reconciliation(self.reconcile_ports)
@@ -247,12 +256,9 @@ def test_what_is_younger_than_a_day_may_still_be_under_way(
     world: ReconciledWorld, monkeypatch: pytest.MonkeyPatch, lose: Loss
 ) -> None:
     monkeypatch.setattr(rules, "SLICES", 1)
-    world.now = next_night(world.now) - (DAY - 60) * 1000
     (image,) = world.done()
     lost = lose(world, image)
-    world.now += (DAY - 60) * 1000
-    reconciliation(world.reconcile_ports)
-    world.reconciliations.rows["reconciliation"] = Reconciliation(due_at=world.now)
+    world.advance(DAY - 60)
     assert world.night().found == 0
     assert (world.night().found, world.seen()) == (1, [lost])
 
@@ -273,7 +279,7 @@ def test_so_many_are_recorded_and_all_are_counted(world: ReconciledWorld, monkey
 
 
 def test_the_slices_are_all_ids() -> None:
-    nights = [Reconciliation(nights=number, due_at=0).bounds for number in range(1, SLICES + 2)]
+    nights = [Reconciliation(nights=number).bounds for number in range(1, SLICES + 2)]
     assert nights[0] == nights[SLICES] and nights[0][0] == "0" * 10
     assert [until for _, until in nights[:-2]] == [since for since, _ in nights[1:-1]]
     assert nights[SLICES - 1][0] < "7" + ALPHABET[-1] * 25 < nights[SLICES - 1][1]
@@ -294,7 +300,7 @@ def test_a_night_finds_exactly_what_there_is_wherever_a_look_breaks_off(
         world.night()
         lost = [lose(world, image) for lose, image in zip(LOSSES, images, strict=False)]
         lost += [lost_everything(world, image) for image in images[4:6]]
-        world.now = reconciliation(world.reconcile_ports).due_at
+        world.begin_night()
         with failing_at(world, number, kind) as calls:
             for rests in (True, True, True, False, False):
                 with suppress(Crash, Retryable):
@@ -356,7 +362,7 @@ def test_a_night_gives_way_and_goes_on_where_it_was(world: ReconciledWorld, monk
     for image in world.done(6):
         lost_row(world, image)
     world.advance(2 * DAY)
-    world.now = reconciliation(world.reconcile_ports).due_at
+    world.begin_night()
     rows = world.image_listing.rows
     read = list[str]()
 
@@ -374,7 +380,7 @@ def test_a_night_gives_way_and_goes_on_where_it_was(world: ReconciledWorld, monk
 def test_a_look_keeps_what_it_has_done_and_says_when_it_can_do_nothing(
     world: ReconciledWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.now = reconciliation(world.reconcile_ports).due_at
+    world.begin_night()
 
     def throttled(*_: Any, **__: Any) -> Any:
         raise Retryable("throttled")
@@ -386,18 +392,25 @@ def test_a_look_keeps_what_it_has_done_and_says_when_it_can_do_nothing(
     assert reconciliation(world.reconcile_ports).phase is Phase.LISTING
 
 
-@pytest.mark.guards("bulk-reconcile-stops-no-sweep")
-def test_the_sweep_begins_it_each_night_tells_what_is_confirmed_and_goes_on_without_it(
+@pytest.mark.guards("bulk-reconcile-stops-no-sweep", "bulk-reconcile-one-night-a-run")
+def test_its_schedule_begins_each_night_once_the_sweep_tells_what_is_confirmed_and_goes_on_without_it(
     world: ReconciledWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rules, "SLICES", 1)
+    world.own, world.jobs["reconcile"] = OWN, partial(have_night, world.reconcile_ports)
     lost_row(world, world.done()[0])
     told = []
-    for _ in range(5):
-        sweep = world.sweep_bulk()
-        told.append((sweep.outcomes["ended"], sweep.differences))
-        world.now = next_night(world.now)
-    assert told == [(0, 0), (1, 0), (1, 0), (1, 0), (1, 1)]
+    for _ in range(4):
+        world.sweep_bulk()
+        planned = world.batches.schedules["sc_reconcile"]
+        world.now = planned.due_at
+        for _ in range(4):
+            sweep = world.sweep_bulk()
+            world.advance(60)
+        told.append((reconciliation(world.reconcile_ports).nights, sweep.differences))
+        assert world.batches.schedules["sc_reconcile"].completed_for == planned.planned_for
+        assert str(rfc3339(planned.planned_for)).endswith("T03:17:00.000Z")
+    assert told == [(1, 0), (2, 0), (3, 1), (4, 1)]
 
     def throttled() -> Any:
         raise Retryable("throttled")
@@ -464,7 +477,8 @@ def test_a_month_of_ten_million_images_costs_what_the_page_says(monkeypatch: pyt
     read = {units: images * ID_BYTES / 4096}
     counted(world.reconciliations, "ids", lambda *_: read, 20)
 
-    world.now = began = reconciliation(world.reconcile_ports).due_at
+    world.begin_night()
+    began = world.now
     assert world.night().compared == images
     used["Lambda GB-milliseconds"] = (world.now - began) // 2
     dollars = cost(used) * all_images / images

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from darkroom.aws.images.images_table import to_item
 from darkroom.aws.kernel.errors import code_of
-from darkroom.domain.bulk.reconciliation import Difference, DifferenceKind, Reconciliation, next_night
+from darkroom.domain.bulk.reconciliation import Difference, DifferenceKind, Reconciliation
 from darkroom.domain.images.image import Source
 from darkroom.domain.images.stored_by import original_key
 from darkroom.domain.images.transitions import accept
@@ -325,7 +325,7 @@ class _Difference:
         kind, key = DifferenceKind.ORIGINAL_WITHOUT_ROW, original_key(target)
         planted = Difference(kind=kind, image_id=target, key=key, first_seen=0, confirmed_at=0)
         (table.put if value else table.remove)(planted)
-        row = table.get() or table.create(Reconciliation(due_at=next_night(int(time.time() * 1000))))
+        row = table.get() or table.create(Reconciliation())
         confirmed = sum(each.confirmed_at is not None for each in table.differences())
         table.change(row, replace(row, confirmed=confirmed))
 

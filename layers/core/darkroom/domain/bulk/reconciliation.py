@@ -23,10 +23,6 @@ AGE_SECONDS = 24 * 3600
 SECOND_LOOK_SECONDS = 12 * 3600
 """How long after the first look that saw a difference another one may confirm it: it is in another night."""
 
-_DAY = 24 * 3600 * 1000
-_BEGINS_AT = (3 * 60 + 17) * 60_000
-"""The time of day in UTC: hardly anywhere does live traffic peak then, and others' jobs begin on the hour."""
-
 _BOUND_DIGITS = 10
 
 
@@ -55,7 +51,7 @@ class Reconciliation:
     `nights` have begun, the latest one at `began_at`. Its phase is done up to `after`: the name of a difference, a
     place in the list of rows, or an image's id. It has `compared` so many images and `found` so many differences among
     them. When it began, `recorded` ones were still there, `confirmed` of them for a day. `ended_at` is when the latest
-    complete night ended.
+    complete night ended. It rests without `due_at` until a night is to begin.
     """
 
     version: int = 1
@@ -68,7 +64,7 @@ class Reconciliation:
     recorded: int = 0
     confirmed: int = 0
     ended_at: Milliseconds | None = None
-    due_at: Milliseconds
+    due_at: Milliseconds | None = None
 
     @property
     def bounds(self) -> tuple[str, str]:
@@ -113,11 +109,6 @@ class Objects:
 NO_OBJECTS = Objects()
 
 
-def next_night(now: Milliseconds) -> Milliseconds:
-    """When the next night begins: always later than `now`."""
-    return now - (now - _BEGINS_AT) % _DAY + _DAY
-
-
 def begin(row: Reconciliation, *, now: Milliseconds) -> Reconciliation:
     """The row in its next night."""
     return replace(row, nights=row.nights + 1, phase=Phase.CONFIRMING, began_at=now, after=None, compared=0, found=0)
@@ -132,7 +123,7 @@ def looked_again(row: Reconciliation, known: Iterable[Difference]) -> Reconcilia
 
 def end(row: Reconciliation, *, now: Milliseconds) -> Reconciliation:
     """The row whose night has compared all of its slice."""
-    return replace(row, phase=Phase.WAITING, after=None, ended_at=now, due_at=next_night(now))
+    return replace(row, phase=Phase.WAITING, after=None, ended_at=now, due_at=None)
 
 
 def confirm(difference: Difference, *, now: Milliseconds) -> Difference:

@@ -78,7 +78,10 @@ class Plan:
     jitter_seconds: int = 0
 
 
-OWN: tuple[Plan, ...] = ()
+OWN: tuple[Plan, ...] = (
+    # Hardly anywhere does live traffic peak then, and others' jobs begin on the hour.
+    Plan(name="reconcile", cron="17 3 * * *", job="reconcile", missed=Missed.CATCH_UP, jitter_seconds=1800),
+)
 """The stack's own schedules."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from heapq import merge
@@ -21,8 +22,8 @@ from darkroom.domain.bulk.reconciliation import (
     differences_of,
     end,
     looked_again,
-    next_night,
 )
+from darkroom.domain.bulk.schedules import Schedule
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.operations.bulk.settle_batch import SHARE_SECONDS, Settled
@@ -50,10 +51,19 @@ class ReconcilePorts:
 
 
 def reconciliation(ports: ReconcilePorts) -> Reconciliation:
-    """The stack's reconciliation; if there is none, one that begins in the next night. Raises Retryable and
-    UnreadableRow."""
-    first = Reconciliation(due_at=next_night(ports.clock()))
-    return ports.reconciliations.get() or ports.reconciliations.create(first)
+    """The stack's reconciliation; if there is none, one that rests. Raises Retryable and UnreadableRow."""
+    return ports.reconciliations.get() or ports.reconciliations.create(Reconciliation())
+
+
+def have_night(ports: ReconcilePorts, schedule: Schedule, _: Callable[[], bool]) -> Settled:
+    """The job of the schedule `reconcile`: has a night begin once per run, and says whether it has ended."""
+    row = reconciliation(ports)
+    if row.began_at >= (schedule.started_at or 0):  # guard: bulk-reconcile-one-night-a-run
+        return "ended" if row.phase is Phase.WAITING else "later"
+    if row.phase is Phase.WAITING and row.due_at is None:
+        with suppress(Fenced):  # it is asked again
+            ports.reconciliations.change(row, replace(row, due_at=ports.clock()))
+    return "later"
 
 
 def reconcile(
@@ -72,7 +82,7 @@ def reconcile(
     row = ports.reconciliations.get()
     if row is None:
         return "gone"
-    if row.due_at > ports.clock():  # guard: bulk-reconcile-begins-when-due
+    if row.due_at is None or row.due_at > ports.clock():  # guard: bulk-reconcile-begins-when-due
         return "later"  # the index is seconds behind
     try:
         return _Look(ports=ports, row=row, out_of_time=out_of_time, unreadable=unreadable).over()

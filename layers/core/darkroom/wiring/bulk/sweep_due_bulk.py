@@ -17,7 +17,7 @@ from darkroom.domain.recipes.presets import PRESETS, VERSIONS
 from darkroom.operations.bulk.feed_backfill import FeedBackfillPorts
 from darkroom.operations.bulk.jobs import jobs_of
 from darkroom.operations.bulk.join_batch import JoinBatchPorts, join_batch
-from darkroom.operations.bulk.reconcile import ReconcilePorts
+from darkroom.operations.bulk.reconcile import ReconcilePorts, have_night
 from darkroom.operations.bulk.run_import import RunImportPorts
 from darkroom.operations.bulk.run_schedule import RunSchedulePorts
 from darkroom.operations.bulk.settle_batch import SettleBatchPorts
@@ -47,11 +47,6 @@ def wire() -> SweepDueBulkPorts:
         service=settings.service,
         pauses=known_pauses_of(settings, dynamodb),
     )
-    scheduling = RunSchedulePorts(
-        schedules=SchedulesTable(dynamodb, settings.batches_table),
-        jobs=jobs_of(feeding.backfills, clock),
-        clock=clock,
-    )
     s3 = clients.s3_client()
     reconciling = ReconcilePorts(
         images=ports.images,
@@ -60,6 +55,11 @@ def wire() -> SweepDueBulkPorts:
         image_listing=ListedImages(dynamodb, settings.images_table),
         stored_originals=ListedOriginals(s3, settings.originals_bucket),
         stored_variants=ListedVariants(s3, settings.outputs_bucket),
+    )
+    scheduling = RunSchedulePorts(
+        schedules=SchedulesTable(dynamodb, settings.batches_table),
+        jobs={**jobs_of(feeding.backfills, clock), "reconcile": partial(have_night, reconciling)},
+        clock=clock,
     )
     imports = _import_ports(settings, ports) if settings.fetch_queue_url else None
     return SweepDueBulkPorts(
