@@ -192,7 +192,7 @@ def test_a_difference_is_confirmed_by_a_second_night_and_forgotten_once_it_is_go
     assert first.confirmed_at is None
     begun_late = replace(reconciliation(world.reconcile_ports), due_at=first.first_seen + 3_600_000)
     world.reconciliations.rows["reconciliation"] = begun_late
-    world.now = begun_late.due_at
+    world.now = first.first_seen + 3_600_000
     world.night()
     assert world.reconciliations.differences() == [first], "an hour later is no second look"
     assert world.night().confirmed == 1
