@@ -94,6 +94,7 @@ REGION = {"x": 0.1, "y": 0.2, "width": 0.3, "height": 0.4, "effect": "blur"}
     [
         ({"rotate": 45}, "rotate", "must be 0, 90, 180 or 270"),
         ({"rotate": True}, "rotate", "must be 0, 90, 180 or 270"),
+        ({"rotate": False}, "rotate", "must be 0, 90, 180 or 270"),
         ({"flip": "up"}, "flip", "must be 'horizontal', 'vertical' or 'both'"),
         ({"trim": 129}, "trim", "must be at most 128"),
         ({"trim": "10"}, "trim", "must be a whole number"),

@@ -104,6 +104,10 @@ def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -
         case.body = _good_order(said) | {"bytes": min(said["bytes"], _SMALL_BYTES)}
     elif (case.method, case.path) == ("POST", "/images/{id}/variants") and isinstance(case.body, dict):
         case.body = _good_addition({name: value for name, value in case.body.items() if value is not None})
+    elif (case.method, case.path) == ("POST", "/images/{id}/edits") and isinstance(case.body, dict):
+        edits = {name: value for name, value in case.body.items() if value is not None}
+        recipe = _good_order({name: edits.pop(name) for name in ("recipe",) if name in edits})
+        case.body = edits | {name: recipe[name] for name in ("recipe",) if name in recipe and "delay" not in recipe}
     elif case.path == "/usage" and case.query:
         # The schema cannot say that a day exists, nor how many lie between two.
         first, last = datetime.now(UTC) - timedelta(days=next(_keys) % 366), datetime.now(UTC)

@@ -138,6 +138,8 @@ def _kind_of_gravity(value: Any) -> str:
 
 
 def _as_int(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value)  # to Python it is 0 or 1, and to JSON no number
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
