@@ -47,10 +47,5 @@ def latest_times(cron: str, timezone: str, *, until: Milliseconds) -> Iterator[M
     return (time for time in times if time <= until)
 
 
-def day_in(timezone: str, instant: Milliseconds) -> str:
-    """The day of an instant there, as in 2026-11-23."""
-    return datetime.fromtimestamp(instant / 1000, ZoneInfo(timezone)).date().isoformat()
-
-
 def _milliseconds(time: datetime) -> Milliseconds:
     return round(time.timestamp()) * 1000

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice, takewhile
 
-from darkroom.domain.bulk.cron import day_in, latest_times, next_time, require_times
+from darkroom.domain.bulk.cron import latest_times, next_time, require_times
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.kernel.instants import Milliseconds
 
@@ -110,11 +110,6 @@ class Schedule:
     skipped_for: Milliseconds | None = None
     paused_at: Milliseconds | None = None
     due_at: Milliseconds | None = None
-
-    @property
-    def day(self) -> str:
-        """The day in its time zone for which the present run is, or else the next one."""
-        return day_in(self.plan.timezone, self.running_for or self.planned_for)
 
 
 def schedule_id_of(name: str) -> str:
