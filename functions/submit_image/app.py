@@ -119,16 +119,7 @@ def accepted_by_url() -> Accepted:
 
 @handles(app, POST_VARIANTS, protected(edge.rate_limit, require_healthy=edge.require_healthy))
 def post_variants(image_id: str) -> Response:
-    caller = caller_of(app)
-    request = VariantsRequest(
-        image_id=image_id,
-        order=read_addition(json_body(app)),
-        tenant_id=caller.tenant_id,
-        tier=caller.tier,
-        quota=caller.quota,
-        correlation_id=correlation_id_of(app),
-        idempotency_key=idempotency_key_of(app),
-    )
+    request = VariantsRequest(order=read_addition(json_body(app)), **asked_of(image_id))
     try:
         added = add_variants(variants_ports, request)
     except NotDone as error:
@@ -140,16 +131,7 @@ def post_variants(image_id: str) -> Response:
 
 @handles(app, POST_EDIT, protected(edge.rate_limit, require_healthy=edge.require_healthy))
 def post_edit(image_id: str) -> Response:
-    caller = caller_of(app)
-    request = EditRequest(
-        image_id=image_id,
-        edits=read_edits(json_body(app)),
-        tenant_id=caller.tenant_id,
-        tier=caller.tier,
-        quota=caller.quota,
-        correlation_id=correlation_id_of(app),
-        idempotency_key=idempotency_key_of(app),
-    )
+    request = EditRequest(edits=read_edits(json_body(app)), **asked_of(image_id))
     try:
         edited = edit_image(variants_ports, request)
     except NotDone as error:
@@ -157,6 +139,19 @@ def post_edit(image_id: str) -> Response:
     logger.info("edit accepted", extra={"number": edited.image.edit_number, "replayed": edited.replayed})
     metrics.add_metric("EditsReplayed" if edited.replayed else "EditsAccepted", MetricUnit.Count, 1)
     return answer_of(edited.image, replayed=edited.replayed)
+
+
+def asked_of(image_id: str) -> dict[str, Any]:
+    """What every request for a change of an image has: the image, who asks for it, and under which key."""
+    caller = caller_of(app)
+    return {
+        "image_id": image_id,
+        "tenant_id": caller.tenant_id,
+        "tier": caller.tier,
+        "quota": caller.quota,
+        "correlation_id": correlation_id_of(app),
+        "idempotency_key": idempotency_key_of(app),
+    }
 
 
 def answer_of(image: Image, *, replayed: bool) -> Response:
