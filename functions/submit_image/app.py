@@ -45,7 +45,7 @@ from darkroom.wiring.images.submit_image import wire
 from darkroom.wiring.kernel.parts import load_part
 from darkroom.wiring.kernel.runtime import answering
 
-ports, variants_ports, fetch_ports, edge = wire()
+ports, change_ports, fetch_ports, edge = wire()
 by_url: PhotosByUrl | None = fetch_ports and load_part("http.imports.for_core").PhotosByUrl(fetch_ports)
 app = create_app(within=answering, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
 
@@ -121,7 +121,7 @@ def accepted_by_url() -> Accepted:
 def post_variants(image_id: str) -> Response:
     request = VariantsRequest(order=read_addition(json_body(app)), **asked_of(image_id))
     try:
-        added = add_variants(variants_ports, request)
+        added = add_variants(change_ports, request)
     except NotDone as error:
         raise not_done(error.image, "Variants can be added to", now=ports.clock()) from error
     logger.info("variants accepted", extra={"run": added.image.run, "replayed": added.replayed})
@@ -133,7 +133,7 @@ def post_variants(image_id: str) -> Response:
 def post_edit(image_id: str) -> Response:
     request = EditRequest(edits=read_edits(json_body(app)), **asked_of(image_id))
     try:
-        edited = edit_image(variants_ports, request)
+        edited = edit_image(change_ports, request)
     except NotDone as error:
         raise not_done(error.image, "Edits can be made of", now=ports.clock()) from error
     logger.info("edit accepted", extra={"number": edited.image.edit_number, "replayed": edited.replayed})

@@ -54,7 +54,7 @@ def settle(record: Record, lambda_context: LambdaContext, *, received_at: Millis
         is_settled = True
     finally:
         # What is only put aside says nothing of how fast the lane works.
-        if (lane := _lane_of(record)) is not None and not is_paused:  # guard: pause-parking-is-no-work
+        if (lane := worker.lane_of(record.queue)) is not None and not is_paused:  # guard: pause-parking-is-no-work
             counter.count(lane, is_settled=is_settled, busy_milliseconds=ports.clock() - began)
 
 
@@ -63,7 +63,7 @@ def develop(record: Record, lambda_context: LambdaContext, marks: AttemptTimelin
     try:
         remaining_milliseconds = lambda_context.get_remaining_time_in_millis()
         with within(remaining_milliseconds / 1000 - LAST_WORDS_SECONDS):
-            mistrust = check_message(worker.checking, _lane_of(record) or record.queue, record)
+            mistrust = check_message(worker.checking, worker.source_of(record.queue), record)
             if mistrust is not None:  # guard: signatures-lane-worker
                 report_rejected(mistrust)
                 return None
@@ -90,7 +90,7 @@ def develop(record: Record, lambda_context: LambdaContext, marks: AttemptTimelin
         # The message stays hidden for its visibility timeout, comes back by itself and ends as a dead letter.
         logger.exception("delivery failed")
         metrics.add_metric("MessagesFailed", MetricUnit.Count, 1)
-        if (lane := _lane_of(record)) is not None:
+        if (lane := worker.lane_of(record.queue)) is not None:
             outcomes.count(lane, failed_attempt(record.message_id), ports.clock())
         _report_run(marks, "crashed", bug)
         raise
@@ -179,11 +179,6 @@ def _attempt_of(image: Image, reason: str, cause: Exception | None) -> Outcomes:
     return SUCCEEDED if reason in ("done", "failed") else NO_OUTCOMES
 
 
-def _lane_of(record: Record) -> str | None:
-    """The lane whose queue the record came from, whatever its body says."""
-    return next((lane for lane, url in worker.queue_urls.items() if url.rpartition("/")[2] == record.queue), None)
-
-
 def _report_counts(lambda_context: LambdaContext) -> None:
     """Reports how the attempts and images ended to the sweeper, and how fast the lanes drain to load shedding, when
     there is enough to report."""
@@ -203,7 +198,7 @@ def _report_counts(lambda_context: LambdaContext) -> None:
 def _come_back(record: Record, delay_seconds: int, cause: Exception) -> NoReturn:
     """Reports the record as failed, so that its message comes back after `delay_seconds` to the queue it came from."""
     try:
-        worker.change_visibility(_lane_of(record) or record.queue, record.receipt_handle, delay_seconds)
+        worker.change_visibility(worker.source_of(record.queue), record.receipt_handle, delay_seconds)
     except Retryable as error:
         logger.warning("the message comes back after its visibility timeout", extra={"cause": str(error)})
     raise cause  # guard: retry-failed-record-reported

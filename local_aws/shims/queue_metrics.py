@@ -3,7 +3,8 @@
 Gap: MiniStack emits no metrics of SQS.
 AWS: SQS emits them once a minute in the namespace AWS/SQS with the dimension QueueName. A dead letter's age counts from
 its move; a message that was received three times no longer counts for ApproximateAgeOfOldestMessage, with or without a
-dead-letter queue. A queue that has had no message and no request for six hours is not measured.
+dead-letter queue, unless the queue is FIFO: there it keeps its place. A queue that has had no message and no request
+for six hours is not measured.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/setting-up-dead-letter-queue-retention.html
 
@@ -132,7 +133,7 @@ def _measure(queue: Any) -> None:
             "ApproximateNumberOfMessagesNotVisible": int(attributes["ApproximateNumberOfMessagesNotVisible"]),
             "ApproximateNumberOfMessagesDelayed": int(attributes["ApproximateNumberOfMessagesDelayed"]),
         }
-        age_seconds = oldest_age_seconds(queue["messages"], now=now)
+        age_seconds = oldest_age_seconds(queue["messages"], now=now, is_fifo=queue["is_fifo"])
         counts = {metric: _happened.pop((attributes["QueueArn"], metric), 0) for metric in (_SENT, _RECEIVED, _DELETED)}
     dimensions = {"QueueName": queue["name"]}
     for metric, level in levels.items():
@@ -142,11 +143,11 @@ def _measure(queue: Any) -> None:
         metric_data.count(NAMESPACE, metric, dimensions, number)
 
 
-def oldest_age_seconds(messages: list[dict[str, Any]], *, now: float) -> float:
+def oldest_age_seconds(messages: list[dict[str, Any]], *, now: float, is_fifo: bool = False) -> float:
     """Return how long the oldest message has been in its queue, among those that count for it."""
     ages = [
         now - message.get("moved_at", message["sent_at"])
         for message in messages
-        if message["receive_count"] - message.get("receives_before_move", 0) < RECEIVES_THAT_HIDE_AN_AGE
+        if is_fifo or message["receive_count"] - message.get("receives_before_move", 0) < RECEIVES_THAT_HIDE_AN_AGE
     ]
     return float(int(max(ages, default=0)))

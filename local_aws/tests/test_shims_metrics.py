@@ -76,6 +76,7 @@ def test_an_age_counts_neither_often_received_messages_nor_a_dead_letters_time_b
     assert oldest_age_seconds([], now=100) == 0
     assert oldest_age_seconds([message(40), message(10, receives=2)], now=100) == 90
     assert oldest_age_seconds([message(40), message(10, receives=3)], now=100) == 60
+    assert oldest_age_seconds([message(40), message(10, receives=3)], now=100, is_fifo=True) == 90
     assert oldest_age_seconds([message(10, receives=5, receives_before_move=5, moved_at=70)], now=100) == 30
 
 

@@ -21,7 +21,7 @@ from darkroom.domain.webhooks import endpoint
 from darkroom_cli.capacity.bill import Kept, bill
 from darkroom_cli.capacity.plan import MONTH_SECONDS, Demand
 from darkroom_cli.capacity.prices import ALARM, COMPOSITE_ALARM, METRIC, SECRET, cost
-from repository.expand_template import deployed, resources
+from repository.expand_template import deployed, referred
 from repository.report import ROOT
 
 LIMIT_DOLLARS = 7.30 + 0.45 * (len(LANES) - 2)
@@ -90,7 +90,10 @@ def items(**parameters: str) -> list[BillItem]:
         for mapping in of("AWS::Lambda::EventSourceMapping").values()
         if "StartingPosition" not in mapping  # a stream's reads by Lambda cost nothing
     ]
-    polls = len(polled) * POLLERS * MINUTES * 60 / POLL_SECONDS
+    queues_by_name = of("AWS::SQS::Queue")
+    ordered = sum("FifoQueue" in queues_by_name[referred(it["EventSourceArn"]) or ""] for it in polled)
+    polls = POLLERS * MINUTES * 60 / POLL_SECONDS
+    asked = {"SQS requests": (len(polled) - ordered) * polls, "SQS FIFO requests": ordered * polls}
     secrets = len(of("AWS::SecretsManager::Secret"))
     with_webhooks = "SweepDueEndpointsFunction" in stack
     queues, queries = dead_letter_queues(stack), SWEEP_QUERIES + with_webhooks * endpoint.DUE_SHARDS
@@ -111,7 +114,7 @@ def items(**parameters: str) -> list[BillItem]:
     lines = [
         BillItem(name=f"{len(alarms)} alarms, on {watched} metrics", dollars=ALARM * watched),
         BillItem(name=f"{composites} composite alarm, which pages", dollars=COMPOSITE_ALARM * composites),
-        BillItem(name=f"Lambda's pollers on {len(polled)} empty queues", dollars=cost({"SQS requests": polls})),
+        BillItem(name=f"Lambda's pollers on {len(polled)} empty queues", dollars=cost(asked)),
         BillItem(name=f"{secrets} secrets, of webhooks and of messages", dollars=SECRET * secrets),
         BillItem(name="the archiver's metric", dollars=METRIC * sum(IDLE_METRICS.values())),
         BillItem(
@@ -152,8 +155,9 @@ def dead_letter_queues(stack: Mapping[str, Any]) -> int:
 
 
 def alarms() -> int:
-    """How many alarms there are, of both kinds."""
-    return len(resources("AWS::CloudWatch::Alarm")) + len(resources("AWS::CloudWatch::CompositeAlarm"))
+    """How many alarms there are by default, of both kinds."""
+    kinds = [resource["Type"] for resource in deployed(Environment="prod", Access="keys").values()]
+    return kinds.count("AWS::CloudWatch::Alarm") + kinds.count("AWS::CloudWatch::CompositeAlarm")
 
 
 def total_dollars(**parameters: str) -> float:

@@ -342,11 +342,11 @@ def deployed(aws: Aws, clients: Counting) -> Stack:
     physical: dict[str, tuple[str, str]] = {
         name: ("AWS::DynamoDB::Table", physical_id) for name, physical_id in tables.items()
     }
-    for name in resources("AWS::SQS::Queue"):
+    for name in resources("AWS::SQS::Queue").keys() - {"EditsQueue"}:  # by default
         physical[name] = ("AWS::SQS::Queue", sqs.create_queue(QueueName=f"shop-{name}")["QueueUrl"])
     for name in resources("AWS::SNS::Subscription"):
         physical[name] = ("AWS::SNS::Subscription", name)
-    for name in resources("AWS::CloudWatch::Alarm"):
+    for name in resources("AWS::CloudWatch::Alarm").keys() - {"EditsWaitAlarm"}:
         physical[name] = ("AWS::CloudWatch::Alarm", f"shop-{name}")
     for name in resources("AWS::Lambda::Function"):
         physical[name] = ("AWS::Lambda::Function", f"shop-{name}")

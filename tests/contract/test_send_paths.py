@@ -1,5 +1,5 @@
 """Every message that Darkroom sends is in its tenant's group, or its endpoint's, which makes the queues fair, and
-signed for its queue."""
+signed for its queue. (In the FIFO queue of edits the group is the image, which orders its messages.)"""
 
 from __future__ import annotations
 
@@ -358,6 +358,7 @@ def test_these_are_all_places_in_the_code_that_send() -> None:
         ("queues", "SqsHoldQueue.put"),
         ("queues", "SqsUploadQueue.put"),
         ("queues", "SqsFetchQueue.put"),
+        ("queues", "SqsEditQueue.put"),  # in its image's group: test_edit_queue.py
         ("queues", "_send_batch"),
         ("dead_letters", "DeadLetterQueues.put"),
         ("dead_letters", "RejectedMessageQueues.put_rejected"),  # what came is of no tenant

@@ -17,9 +17,10 @@ from darkroom.domain.kernel.message import Message
 from darkroom.domain.recipes.edits import Edits
 from darkroom.domain.recipes.recipes import Crop, FocalPoint, Recipe
 from darkroom.imaging import Rendered
-from darkroom.operations.images.add_variants import AddVariantsPorts
-from darkroom.operations.images.edit_image import EditRequest, edit_image
+from darkroom.operations.images.edit_image import EditImagePorts, EditRequest, edit_image
+from darkroom.operations.images.transcode_image import Outcome
 from tests.support.fakes import World
+from tests.support.fakes.edit_queue import FakeEditQueue
 from tests.support.fakes.pictures import jpeg
 from tests.support.faults import Call, Faults, Mode, ProcessDied
 
@@ -52,21 +53,25 @@ class Shown:
 
 @dataclass
 class Play:
-    """One image, its client, its queue and its workers, as `seed` makes them."""
+    """One image, its client, its queues and its workers, as `seed` makes them."""
 
     seed: int
-    reorders: bool
+    is_ordered: bool
     world: World = field(default_factory=World)
     accepted: list[Edits] = field(default_factory=list)
     faults: Faults = field(default_factory=lambda: Faults(records=False))
     receipts: int = 0
     struck: int = 0
+    asked: list[EditRequest] = field(default_factory=list)
+    ordered: list[int] = field(default_factory=list)
     amid: Callable[[], object] | None = None
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
         self.image_id = self.world.submit(PHOTO, recipe=RECIPE).image.image_id
-        for name in ("images", "lanes", "outputs"):
+        self.edits = FakeEditQueue(self.world.clock)
+        self.world.edit_queue = self.edits if self.is_ordered else None
+        for name in ("images", "lanes", "outputs", *(["edit_queue"] if self.is_ordered else [])):
             setattr(self.world, name, self.faults.around(name, getattr(self.world, name)))
 
     def row(self) -> Image:
@@ -109,18 +114,38 @@ class Play:
             correlation_id="r",
             idempotency_key=f"edit-{number}",
         )
+        self.asked.append(request)
         done: list[object] = []
         while not done:
             with self.process():
-                done.append(edit_image(self.world.ports(AddVariantsPorts), request))
+                done.append(edit_image(self.world.ports(EditImagePorts), request))
 
-    def deliver(self, message: Message) -> None:
-        """A worker gets the message; an edit may be accepted amid its work."""
+    def edit_again(self) -> None:
+        """A request comes once more, late: it asks for nothing new."""
+        if self.asked:
+            with self.process():
+                edit_image(self.world.ports(EditImagePorts), self.random.choice(self.asked))
+
+    def deliver(self, message: Message, receive_count: int = 0) -> Outcome | None:
+        """A worker gets the message; an edit may be accepted amid its work. The outcome, if it lives to report one."""
         self.receipts += 1
         if self.random.random() < 0.5:
             self.amid = self.edit
+        count = receive_count or self.random.randint(1, 5)
         with self.process():
-            self.world.deliver(message, f"receipt {self.receipts}", receive_count=self.random.randint(1, 5))
+            return self.world.deliver(message, f"receipt {self.receipts}", receive_count=count)
+        return None
+
+    def deliver_edit(self) -> None:
+        """A worker gets the next message of the queue of edits, which comes back if it is not done with it."""
+        if (queued := self.edits.receive()) is None:
+            return
+        self.ordered.append(queued.number)
+        outcome = self.deliver(queued.message, queued.receives)
+        if outcome is not None and outcome.returns_in_seconds is None:
+            self.edits.delete(queued)
+        elif outcome is not None:
+            self.edits.hide(queued, outcome.returns_in_seconds or 0)
 
     def step(self) -> None:
         """Something happens."""
@@ -128,8 +153,11 @@ class Play:
         match random.randrange(6):
             case 0 | 1:
                 self.edit()
-            case 2 | 3 if sent:  # whichever was ever sent, or the latest two
-                self.deliver(random.choice(sent if self.reorders else sent[-2:]))
+                self.edit_again()
+            case 2 if self.is_ordered:
+                self.deliver_edit()
+            case 2 | 3 if sent:  # whichever was ever sent to a lane, as often as it likes
+                self.deliver(random.choice(sent))
             case 4:
                 self.world.advance(random.choice((1, 2, 60, 900)))
             case _:
@@ -145,16 +173,17 @@ class Play:
             if (row := self.row()).status is Status.DONE and row.due_at is None:
                 return
             self.world.advance(900)
+            self.deliver_edit()
             self.world.sweep()
             self.deliver(self.world.lanes.sent[-1])
         raise AssertionError(f"it never ended: {self.row()}")
 
 
 @pytest.mark.promise("edits-in-order")
-@pytest.mark.parametrize("reorders", [True, False], ids=["standard queue", "in order"])
+@pytest.mark.parametrize("is_ordered", [False, True], ids=["standard queue", "FIFO queue"])
 @pytest.mark.parametrize("images", [100, pytest.param(1_000, marks=pytest.mark.long)])
 def test_the_last_accepted_of_five_edits_is_what_every_image_shows(
-    monkeypatch: pytest.MonkeyPatch, images: int, reorders: bool
+    monkeypatch: pytest.MonkeyPatch, images: int, is_ordered: bool
 ) -> None:
     playing: list[Play] = []
 
@@ -169,9 +198,9 @@ def test_the_last_accepted_of_five_edits_is_what_every_image_shows(
         yield Shown(recipe)
 
     monkeypatch.setattr(DEVELOPING, developing)
-    struck = overtaken = 0
+    struck = overtaken = ordered = repeated = dropped = 0
     for seed in range(images):
-        playing[:] = [play := Play(seed, reorders)]
+        playing[:] = [play := Play(seed, is_ordered)]
         for _ in range(30):
             play.step()
         struck += play.struck
@@ -185,4 +214,9 @@ def test_the_last_accepted_of_five_edits_is_what_every_image_shows(
         assert run_of_key(thumb.key) == row.run
         assert row.edit is not None
         overtaken += sum(earlier.overtaken for earlier in row.edit.earlier)
+        assert play.ordered == sorted(play.ordered), "each edit's message after those of the edits before"
+        ordered, dropped = ordered + len({*play.ordered}), dropped + play.edits.dropped
+        repeated += len(play.ordered) - len({*play.ordered})
     assert struck > images and overtaken > images, "faults struck, and edits overtook others"
+    if is_ordered:
+        assert ordered > images / 2 and min(repeated, dropped) > images / 20, "and the queue had a say"

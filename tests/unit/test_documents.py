@@ -18,7 +18,7 @@ from darkroom.domain.images.image import TOMBSTONE_FIELDS, Image
 from darkroom.domain.kernel.lanes import LANES
 from darkroom_cli.doctor.priority import ROOM_FOR_THE_API
 from darkroom_cli.main import app
-from repository.expand_template import expanded_template, raw_template, resources
+from repository.expand_template import deployed, expanded_template, raw_template, resources
 from repository.report import ROOT
 from tests.guards import promises
 from tests.prove import PARTS
@@ -218,9 +218,9 @@ def test_the_page_of_the_deployment_has_parameters_that_fit_into_each_account() 
             assert parameters[name]["MinValue"] <= value <= parameters[name]["MaxValue"]
         values = {name: chosen.get(name, parameter.get("Default")) for name, parameter in parameters.items()}
         capacities = [
-            unless_polled(source)["MaximumConcurrency"]
-            for source in resources("AWS::Lambda::EventSourceMapping").values()
-            if "ScalingConfig" in source
+            unless_polled(resource["Properties"])["MaximumConcurrency"]
+            for resource in deployed(Environment="prod", Access="keys").values()
+            if "ScalingConfig" in resource.get("Properties", {})
         ]
         wanted = sum(capacity if isinstance(capacity, int) else values[capacity["Ref"]] for capacity in capacities)
         if words == "the defaults":

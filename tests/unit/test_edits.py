@@ -22,8 +22,8 @@ from darkroom.domain.recipes.recipes import Crop, FocalPoint, Recipe, VariantSpe
 from darkroom.domain.webhooks.row_events import event_of
 from darkroom.http.images.documents import status_document
 from darkroom.http.images.edits import read_edits
-from darkroom.operations.images.add_variants import AddVariantsPorts, NotDone
-from darkroom.operations.images.edit_image import Edited, EditRequest, edit_image
+from darkroom.operations.images.add_variants import NotDone
+from darkroom.operations.images.edit_image import Edited, EditImagePorts, EditRequest, edit_image
 from darkroom.operations.images.transcode_image import Finished, TryAgain
 from darkroom_cli.operator.domain.next_run import replay
 from darkroom_cli.operator.operations.images.redo_image import RedoImagePorts, redo_image
@@ -39,7 +39,7 @@ from tests.support.works import add, fail, names, work_off
 def edit(world: World, image_id: str, edits: Edits | None = None, **request: Any) -> Edited:
     stated = {"tenant_id": "default", "correlation_id": "r", **request}
     asked = EditRequest(image_id=image_id, edits=edits or Edits(), **stated)
-    return edit_image(world.ports(AddVariantsPorts), asked)
+    return edit_image(world.ports(EditImagePorts), asked)
 
 
 def turn(degrees: Any) -> Edits:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from checks import idle_cost
-from darkroom_cli.capacity.prices import IDLE_DOLLARS
+from darkroom_cli.capacity.prices import IDLE_DOLLARS, cost
 from repository.expand_template import deployed
 from repository.report import ROOT
 
@@ -33,6 +33,14 @@ def test_the_page_of_costs_has_the_calculated_bill() -> None:
     page = (ROOT / "docs" / "deploy.md").read_text()
     assert idle_cost.table_of_loads() in page, "run `python -m checks.idle_cost --write`"
     assert f"An idle stack costs about ${idle_cost.total_dollars():.2f} per month" in page
+
+
+def test_the_page_of_edits_says_what_a_fifo_queue_costs() -> None:
+    page = (ROOT / "docs" / "bulk.md").read_text()
+    idle = idle_cost.total_dollars(EditOrder="fifo") - idle_cost.total_dollars()
+    messages = [cost({name: 3_000_000}) for name in ("SQS requests", "SQS FIFO requests")]
+    assert f"| ${messages[0]:.2f} for a million messages" in page
+    assert f"| ${messages[1]:.2f}, and ${idle:.2f} a month, alarm and idle polls included |" in page
 
 
 def test_the_readme_tells_the_bill_and_the_number_of_alarms() -> None:

@@ -23,6 +23,7 @@ from darkroom.domain.edge.instructions import KEPT_DAYS
 from darkroom.domain.events.event import EventType
 from darkroom.domain.images.image import DUE_SHARDS, LIST_SHARDS, Image
 from darkroom.domain.images.limits import MAX_BODY_BYTES, STANDARD_INPUT_FORMATS, Limits
+from darkroom.domain.images.transitions import EDIT_DELAY_SECONDS
 from darkroom.domain.kernel.lanes import FAST, FETCH_WORKERS, LANE_DELAY_SECONDS, LANES, Lane
 from darkroom.domain.kernel.retry import MAX_RECEIVES
 from darkroom.domain.kernel.tenants import AUTHORIZER_CACHE_SECONDS, DEFAULT_TENANT
@@ -138,7 +139,11 @@ def given_up_to(source: dict[str, Any]) -> str | None:
     return referred(source.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination"))
 
 
-@pytest.mark.parametrize("name", QUEUES)
+WITHOUT_DEAD_LETTERS = {"EditsQueue"}
+"""An edit that fails ends in its lane's dead letters, by its row; a message that kills its worker is forgotten."""
+
+
+@pytest.mark.parametrize("name", sorted(QUEUES.keys() - WITHOUT_DEAD_LETTERS))
 def test_every_queue_has_a_dead_letter_queue_or_is_one(name: str) -> None:
     has, are = dead_letter_queues(), {*dead_letter_queues().values(), *map(given_up_to, STREAM_SOURCES.values())}
     assert (name in has) != (name in are), "exactly one of the two: no dead-letter queue of a dead-letter queue"
@@ -383,6 +388,38 @@ def test_every_lane_is_one_from_whose_queue_workers_take_whether_or_not_there_is
             queue = function["Environment"]["Variables"][f"{lane.upper()}_QUEUE_URL"]
             assert {"Fn::GetAtt": [queue["Ref"], "Arn"]} in taken
     assert ("TranscodeImageFunctionBulkLane" in stack) == (bulk == "true")
+
+
+@pytest.mark.guards("bulk-edit-fifo-one-at-a-time", "bulk-edit-fifo-reports-failures")
+def test_edits_have_a_fifo_queue_of_high_throughput_only_where_it_is_chosen() -> None:
+    usual, ordered = (
+        deployed(Environment="prod", Access="keys", EditOrder=order)
+        for order in raw_template()["Parameters"]["EditOrder"]["AllowedValues"]
+    )
+    assert ordered.keys() - usual.keys() == {
+        *("EditsQueue", "EditsQueuePolicy", "TranscodeImageFunctionEdits", "EditsWaitAlarm")
+    }
+    queue, source = ordered["EditsQueue"]["Properties"], ordered["TranscodeImageFunctionEdits"]["Properties"]
+    assert (
+        queue.items()
+        >= {
+            "FifoQueue": True,
+            "DeduplicationScope": "messageGroup",
+            "FifoThroughputLimit": "perMessageGroupId",
+            "DelaySeconds": EDIT_DELAY_SECONDS,
+            "VisibilityTimeout": usual["SlowQueue"]["Properties"]["VisibilityTimeout"],
+            "SqsManagedSseEnabled": True,
+        }.items()
+    )
+    assert queue["MessageRetentionPeriod"] > MAX_RECEIVES * queue["VisibilityTimeout"], "the row gives up before"
+    assert (source["BatchSize"], source["FunctionResponseTypes"]) == (1, ["ReportBatchItemFailures"])
+    for stack, knowing in ((usual, set()), (ordered, {"SubmitImageFunction", "TranscodeImageFunction"})):
+        assert knowing == {
+            name
+            for name, resource in stack.items()
+            if resource["Type"] == "AWS::Lambda::Function"
+            and "EDITS_QUEUE_URL" in resource["Properties"]["Environment"]["Variables"]
+        }
 
 
 @pytest.mark.parametrize("lane", LANES.values(), ids=LANES)

@@ -48,6 +48,7 @@ ADAPTERS = {
     "hold_queue": ("queues", "SqsHoldQueue"),
     "upload_queue": ("queues", "SqsUploadQueue"),
     "fetch_queue": ("queues", "SqsFetchQueue"),
+    "edit_queue": ("queues", "SqsEditQueue"),
     "holds": ("holds", "HoldsBucket"),
     "memory": ("memory_table", "MemoryTable"),
     "once": ("once", "PowertoolsOnce"),
@@ -109,6 +110,7 @@ RESOURCES = {
     "hold_queue": {"${HoldQueue.Arn}"},
     "upload_queue": {"${UploadQueue.Arn}"},
     "fetch_queue": {"${FetchQueue.Arn}"},
+    "edit_queue": {"${EditsQueue.Arn}"},
     "holds": {"${HoldsBucket.Arn}/holds/*"},
     "memory": {"${IdempotencyTable.Arn}"},
     "once": {"${IdempotencyTable.Arn}"},
@@ -203,7 +205,7 @@ ACTIONS = {
 (https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html).
 """
 
-SIGNED = {"lanes", "hold_queue", "upload_queue", "fetch_queue", "dead_letters", "delivery_queue", "topic"}
+SIGNED = {"lanes", "hold_queue", "upload_queue", "fetch_queue", "edit_queue", "dead_letters", "delivery_queue", "topic"}
 """The ports whose messages are signed."""
 
 EXECUTIONS = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:${HoldBatchStateMachine.Name}:*"
@@ -258,6 +260,7 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
         ("s3:ListBucket", "${OriginalsBucket.Arn}"),
         ("s3:ListBucketVersions", "${OriginalsBucket.Arn}"),  # it reads one version
         ("dynamodb:GetItem", "${IdempotencyTable.Arn}"),  # Powertools asks its layer for it
+        ("sqs:ChangeMessageVisibility", "${EditsQueue.Arn}"),  # as of a lane
     },
     "make_variant": {
         ("s3:ListBucket", "arn:${AWS::Partition}:s3:::${OriginalsBucketName}"),
@@ -391,7 +394,8 @@ def needed(folder: str) -> set[Grant]:
             elif action in ("dynamodb:Query", "dynamodb:Scan") and (port, method) in INDEXES:
                 on = {INDEXES[port, method]}
             elif port == "rejected_messages":
-                on = {queue.replace("Queue", "DeadLetters") for queue in sources_of(folder)}
+                named = {queue.replace("EditsQueue", "SlowQueue") for queue in sources_of(folder)}
+                on = {queue.replace("Queue", "DeadLetters") for queue in named}
             else:
                 on = known[port]
             if action in ("sqs:SendMessage", "sns:Publish") and port in SIGNED:

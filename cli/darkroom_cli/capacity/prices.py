@@ -13,6 +13,7 @@ AS_OF = "November 2026"
 
 PER_MILLION = {
     "SQS requests": 0.40,
+    "SQS FIFO requests": 0.50,
     "SNS requests": 0.50,
     "S3 puts": 5.00,
     "S3 gets": 0.40,

@@ -31,6 +31,9 @@ MEMORIES = {
 _MENDED_BY_LOOKS = frozenset({"CountBatchesFunction"})
 """What counts from a stream and needs no record of it: a look at the tables finds what was given up."""
 
+_ROWS_GIVE_UP = frozenset({"EditsQueue"})
+"""What needs no dead-letter queue: its work ends in its rows, with the dead letters of their lanes."""
+
 _ENDLESS = -1
 
 
@@ -43,6 +46,8 @@ def _acknowledged_after_work(facts: Facts) -> Iterator[Finding]:
 
 def _consumers_have_dead_letters(facts: Facts) -> Iterator[Finding]:
     for _, source, queue, _ in facts.consumers():
+        if source.source in _ROWS_GIVE_UP:
+            continue
         if queue.dead_letters is None:
             yield Finding(subject=source.source, problem="it has no dead-letter queue: what always fails is lost")
         elif facts.queue_by_arn(queue.dead_letters) is None:

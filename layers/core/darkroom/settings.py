@@ -329,7 +329,21 @@ class EdgeQueueSettings(Settings):
     edge_queue_url: str = ""
 
 
-class SubmitImageSettings(QuotaSettings, QueueSettings, InputSettings, FileSettings, ReachSettings, EdgeSettings):
+class EditsQueueSettings(Settings):
+    """The FIFO queue of edits; empty in a stack whose edits use the lanes."""
+
+    edits_queue_url: str = ""
+
+
+class SubmitImageSettings(
+    QuotaSettings,
+    QueueSettings,
+    InputSettings,
+    FileSettings,
+    ReachSettings,
+    EdgeSettings,
+    EditsQueueSettings,
+):
     """What `submit_image` needs. A stack without imports has no `fetch_queue_url`, one without webhooks no
     `endpoints_table`, and one without bulk no `batches_table`."""
 
@@ -369,6 +383,7 @@ class TranscodeImageSettings(
     LimitSettings,
     DeadLetterSettings,
     EdgeQueueSettings,
+    EditsQueueSettings,
 ):
     """What `transcode_image` needs; `visibility_seconds` is the lanes' visibility timeout."""
 

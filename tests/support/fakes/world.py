@@ -112,6 +112,7 @@ class World(_Stores):
     hold_queue: Any = field(default_factory=FakeHoldQueue)
     upload_queue: Any = field(default_factory=FakeUploadQueue)
     fetch_queue: Any = field(default_factory=FakeFetchQueue)
+    edit_queue: Any = None
     fetches: bool = True
     join_batch: JoinBatch = join_none
     has_turn: HasTurn = has_turn_at_once

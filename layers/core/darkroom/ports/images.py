@@ -265,6 +265,15 @@ class Lanes(Protocol):
         """About how many messages wait in the lane, without those that a worker has or that are still hidden."""
 
 
+class EditQueue(Protocol):
+    """The queue of edits, of a stack that orders them: each image's messages come one after the other."""
+
+    def put(self, message: Message, *, number: int) -> None:
+        """Puts the message of its image's edit of that number behind those of the image's earlier ones, unless one of
+        that number was put within five minutes; it shows after EDIT_DELAY_SECONDS. Raises Retryable if the queue cannot
+        answer."""
+
+
 class Depths(Protocol):
     """How full the lanes are. Raises Retryable, within about a second, if a queue does not answer."""
 

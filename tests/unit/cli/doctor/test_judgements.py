@@ -182,6 +182,10 @@ RIGHT: dict[str, Change] = {
     "code: the local stack knows what it deployed": stated(
         is_local=True, checkout=replace(SOUND.checkout, sources={"F": {"app.py": "1"}})
     ),
+    "consumers-have-dead-letters: the queue of edits, which needs none": all_of(
+        changed("queues", EditsQueue=replace(SOUND.queues["FastQueue"], dead_letters=None)),
+        changed("event_sources", Edits=replace(SOUND.event_sources["FastLane"], source="EditsQueue")),
+    ),
     "settings: a value that only CloudFormation knows": stated(
         checkout=replace(
             SOUND.checkout, resources={"FastQueue": {"VisibilityTimeout": UNKNOWN, "RedrivePolicy": UNKNOWN}}

@@ -52,8 +52,9 @@ NO_RESOURCE = ("planted_row", "difference", "pause")
 """The switches whose targets are an image and a tenant."""
 
 
-def test_every_alarm_is_rung_by_a_drill() -> None:
-    assert frozenset().union(*(drill.expected for drill in DRILLS.values())) == {*METRIC_ALARMS, INCIDENT}
+def test_every_alarm_that_a_stack_has_by_default_is_rung_by_a_drill() -> None:
+    rung = frozenset().union(*(drill.expected for drill in DRILLS.values()))
+    assert rung == {*METRIC_ALARMS, INCIDENT} - {"EditsWaitAlarm"}, "which EditOrder=fifo brings"
 
 
 def test_a_drill_expects_a_page_for_exactly_the_alarms_that_make_an_incident() -> None:

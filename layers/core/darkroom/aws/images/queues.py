@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from darkroom.aws.kernel.errors import code_of, is_passing_code, retryable
 from darkroom.aws.kernel.signing import MessageSigner
 from darkroom.domain.kernel.errors import Retryable, Unplaceable, demand_none
-from darkroom.domain.kernel.lanes import FETCH, HOLD, UPLOAD
+from darkroom.domain.kernel.lanes import EDITS, FETCH, HOLD, UPLOAD
 from darkroom.domain.kernel.message import Message
 from darkroom.ports.images import QueueDepth
 
@@ -62,6 +62,28 @@ class LaneQueues:
                 QueueUrl=self._queue_urls[lane], AttributeNames=["ApproximateNumberOfMessages"]
             )
         return int(answer["Attributes"]["ApproximateNumberOfMessages"])
+
+
+class SqsEditQueue:
+    """Implements the `EditQueue` port with a FIFO queue whose groups are images. Their delay is the queue's: a message
+    in it has none of its own."""
+
+    def __init__(self, client: SQSClient, queue_url: str, signer: MessageSigner) -> None:
+        self._client = client
+        self._queue_url = queue_url
+        self._signer = signer
+
+    def put(self, message: Message, *, number: int) -> None:
+        body = message.model_dump_json()
+        with retryable("sending the message of an edit"):
+            self._client.send_message(
+                QueueUrl=self._queue_url,
+                # Of the number, as a body is the same for several edits of a run.
+                MessageDeduplicationId=f"{message.image_id}-{number}",  # guard: bulk-edit-fifo-number
+                **self._signer.signed(
+                    EDITS, group=message.image_id, body=body
+                ),  # the tenant would order all its images
+            )
 
 
 class LaneDepths:

@@ -12,9 +12,9 @@ from darkroom.domain.kernel.tenants import Tier
 type Effort = Literal["fast", "balanced", "small"]
 """How long an encoder may look for a smaller file."""
 
-HOLD, UPLOAD, FETCH, DELIVERY = "hold", "upload", "fetch", "delivery"
-"""The queues of images to be held, of notifications of uploads, of images to be fetched and of deliveries to webhooks,
-named like lanes."""
+HOLD, UPLOAD, FETCH, DELIVERY, EDITS = "hold", "upload", "fetch", "delivery", "edits"
+"""The queues of images to be held, of notifications of uploads, of images to be fetched, of deliveries to webhooks and,
+in a stack that has one, of edits, named like lanes."""
 
 EVENTS = "events"
 """What the topic's messages are signed for: each consumer's queue gets the same ones."""

@@ -16,6 +16,7 @@ from darkroom.operations.images.add_variants import AddVariantsPorts, NotDone, d
 from darkroom.operations.images.check_order import ImageRequest
 from darkroom.operations.images.enqueue import enqueue_edit
 from darkroom.operations.images.pin_overlays import pin_overlays
+from darkroom.ports.images import EditQueue
 from darkroom.ports.kernel import Fenced
 
 if TYPE_CHECKING:
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
 
 _TRIES = 5
 """A worker, the sweeper or another request may each come between reading the row and writing it; not five in a row."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EditImagePorts(AddVariantsPorts):
+    """What editing needs: a stack that orders the messages of edits has an `edit_queue`."""
+
+    edit_queue: EditQueue | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +51,7 @@ class Edited:
     replayed: bool
 
 
-def edit_image(ports: AddVariantsPorts, request: EditRequest) -> Edited:
+def edit_image(ports: EditImagePorts, request: EditRequest) -> Edited:
     """Writes the edit into the image's row, and sends its message if it is or becomes work that nobody has begun. If
     other work is under way, the end of that begins it.
 
@@ -99,8 +107,8 @@ def _asked_before(image: Image, key: str) -> str | None:
     return next((each.fingerprint for each in asked if each.key == key), None)
 
 
-def _send(ports: AddVariantsPorts, image: Image) -> None:
+def _send(ports: EditImagePorts, image: Image) -> None:
     """Sends the message of an edit that nobody has begun: an earlier request may have ended before it did."""
     is_work = image.edit is not None and image.work is not None and image.edit.run == image.run
     if is_work and image.status is Status.PENDING and image.attempt == 0:
-        enqueue_edit(ports, image)
+        enqueue_edit(ports, ports.edit_queue, image)

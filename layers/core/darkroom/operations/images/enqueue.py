@@ -11,7 +11,7 @@ from darkroom.domain.images.image import Image, message_for
 from darkroom.domain.images.transitions import EDIT_DELAY_SECONDS, due_now
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import LANE_DELAY_SECONDS
-from darkroom.ports.images import HoldQueue, Images, Lanes
+from darkroom.ports.images import EditQueue, HoldQueue, Images, Lanes
 from darkroom.ports.kernel import Clock, Fenced
 
 END_FENCE = ("status", "run", "attempt", "edit_number")  # guard: bulk-edit-end-fence
@@ -74,11 +74,17 @@ def send_or_mark_due(ports: EnqueuePorts, image: Image, send: Callable[[], None]
     return False
 
 
-def enqueue_edit(ports: EnqueuePorts, image: Image) -> bool:
-    """Like `enqueue`, but the message shows when no other edit may overtake this one any more."""
-    return send_or_mark_due(
-        ports, image, lambda: ports.lanes.send(message_for(image), delay_seconds=EDIT_DELAY_SECONDS)
-    )
+def enqueue_edit(ports: EnqueuePorts, edit_queue: EditQueue | None, image: Image) -> bool:
+    """Like `enqueue`, but the message shows when no other edit may overtake this one any more, and goes to the queue of
+    edits if there is one."""
+
+    def send() -> None:
+        if edit_queue is not None and image.edit_number is not None:
+            edit_queue.put(message_for(image), number=image.edit_number)
+        else:
+            ports.lanes.send(message_for(image), delay_seconds=EDIT_DELAY_SECONDS)
+
+    return send_or_mark_due(ports, image, send)
 
 
 def mark_due(ports: EnqueuePorts, image: Image) -> None:

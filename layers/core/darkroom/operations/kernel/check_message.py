@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from darkroom.domain.kernel.lanes import DELIVERY, EVENTS
+from darkroom.domain.kernel.lanes import DELIVERY, EDITS, EVENTS
 from darkroom.domain.kernel.signature import NotVerified, Received, VerificationFailure, is_from_before, read_signature
 from darkroom.ports.dead_letters import RejectedMessages
 from darkroom.ports.kernel import Secret
@@ -15,6 +15,7 @@ from darkroom.ports.kernel import Secret
 _GROUP_IN: Mapping[str, tuple[str, ...]] = {
     EVENTS: ("data", "tenant_id"),  # guard: signatures-event-group
     DELIVERY: ("endpoint_id",),  # guard: signatures-endpoint-group
+    EDITS: ("image_id",),  # guard: bulk-edit-fifo-group-in-body
 }
 """Where a message's body has its group, by the name of its queue; elsewhere it is the tenant at its top."""
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.objects import OriginalsBucket, OutputsBucket
-from darkroom.aws.images.queues import LaneQueues, SqsFetchQueue, SqsHoldQueue
+from darkroom.aws.images.queues import LaneQueues, SqsEditQueue, SqsFetchQueue, SqsHoldQueue
 from darkroom.aws.kernel import circuits, clients
 from darkroom.operations.images.add_variants import AddVariantsPorts
+from darkroom.operations.images.edit_image import EditImagePorts
 from darkroom.operations.images.submit_image import SubmitImagePorts
 from darkroom.settings import SubmitImageSettings
 from darkroom.wiring.kernel.api_dependencies import (
@@ -25,9 +26,9 @@ from darkroom.wiring.kernel.recipients import has_recipient_of
 from darkroom.wiring.kernel.runtime import clock, randomness
 
 
-def wire() -> tuple[SubmitImagePorts, AddVariantsPorts, Any, Edge]:
-    """The ports of `submit_image` and of `add_variants`, those that imports need or None in a stack that does not
-    fetch, from the function's environment, and what its handler needs around them."""
+def wire() -> tuple[SubmitImagePorts, EditImagePorts, Any, Edge]:
+    """The ports of `submit_image`, of what changes an image that is there, and of imports, or None in a stack that does
+    not fetch, from the function's environment, and what its handler needs around them."""
     settings = SubmitImageSettings.read()
     signer = signer_of(message_keys_of(settings))
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
@@ -46,7 +47,10 @@ def wire() -> tuple[SubmitImagePorts, AddVariantsPorts, Any, Edge]:
         input_formats=settings.input_formats,
         delivers=bool(settings.edge_url),
     )
-    variants_ports = AddVariantsPorts(**{name: getattr(ports, name) for name in AddVariantsPorts.__dataclass_fields__})
+    change_ports = EditImagePorts(
+        **{name: getattr(ports, name) for name in AddVariantsPorts.__dataclass_fields__},
+        edit_queue=SqsEditQueue(sqs, settings.edits_queue_url, signer) if settings.edits_queue_url else None,
+    )
     edge = edge_of(
         settings,
         dynamodb,
@@ -55,7 +59,7 @@ def wire() -> tuple[SubmitImagePorts, AddVariantsPorts, Any, Edge]:
         circuits.of_s3(s3, settings.outputs_bucket),
     )
     if not settings.fetch_queue_url:
-        return ports, variants_ports, None, edge
+        return ports, change_ports, None, edge
     imports: ImportsForCore = load_part("wiring.imports.for_core")
     fetch_queue = SqsFetchQueue(sqs, settings.fetch_queue_url, signer)
-    return ports, variants_ports, imports.begin_fetch_ports(settings, ports, fetch_queue), edge
+    return ports, change_ports, imports.begin_fetch_ports(settings, ports, fetch_queue), edge

@@ -14,6 +14,7 @@ from darkroom.aws.images.outcomes_table import OutcomesTable
 from darkroom.aws.images.queues import EdgeQueue, change_visibility
 from darkroom.aws.images.throughput_table import ThroughputTable
 from darkroom.aws.kernel import circuits, clients
+from darkroom.domain.kernel.lanes import EDITS
 from darkroom.domain.recipes.recipes import MAX_VARIANTS
 from darkroom.operations.images.transcode_image import TranscodeImagePorts
 from darkroom.operations.images.worker_counts import CountOutcomesPorts, ReportThroughputPorts
@@ -29,18 +30,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class LaneWorker:
-    """What the lanes' worker does besides developing: it checks messages, makes them come back to their lanes, and
-    counts its time and how its attempts end."""
+    """What the lanes' worker does besides developing: it checks messages, makes them come back to their queues, and
+    counts its time and how its attempts end. A stack that orders the messages of edits has an `edits_queue_url`."""
 
     sqs: SQSClient
     queue_urls: Mapping[str, str]
+    edits_queue_url: str
     throughput: ReportThroughputPorts
     outcomes: CountOutcomesPorts
     checking: CheckPorts
 
-    def change_visibility(self, lane: str, receipt_handle: str, seconds: int) -> None:
-        """Makes the message come back to its lane after `seconds`. Raises Retryable if it comes back by itself."""
-        change_visibility(self.sqs, self.queue_urls[lane], receipt_handle, seconds)
+    def lane_of(self, queue: str) -> str | None:
+        """The lane with the queue of that name; None for the queue of edits, which has images of all lanes."""
+        return next((lane for lane, url in self.queue_urls.items() if url.rpartition("/")[2] == queue), None)
+
+    def source_of(self, queue: str) -> str:
+        """What messages in the queue of that name are signed for."""
+        return self.lane_of(queue) or (EDITS if self.edits_queue_url.rpartition("/")[2] == queue else queue)
+
+    def change_visibility(self, source: str, receipt_handle: str, seconds: int) -> None:
+        """Makes the message come back to its queue after `seconds`. Raises Retryable if it comes back by itself."""
+        urls = {
+            **self.queue_urls,
+            EDITS: self.edits_queue_url,  # guard: bulk-edit-fifo-comes-back
+        }
+        change_visibility(self.sqs, urls[source], receipt_handle, seconds)
 
 
 def wire() -> tuple[TranscodeImagePorts, LaneWorker]:
@@ -70,6 +84,7 @@ def wire() -> tuple[TranscodeImagePorts, LaneWorker]:
     return ports, LaneWorker(
         sqs=clients.sqs_client(),
         queue_urls=settings.queue_urls,
+        edits_queue_url=settings.edits_queue_url,
         throughput=ReportThroughputPorts(throughput=throughput, clock=clock),
         outcomes=CountOutcomesPorts(outcome_counts=outcome_counts, clock=clock),
         checking=checking_of(message_keys_of(settings), settings),
