@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import cast
 
@@ -83,12 +84,26 @@ def without_guard(path: Path, code: str, line: int, removal: Removal) -> str:
         lines = bare.splitlines(keepends=True)
         mutant = "".join(lines[: line - 1] + lines[line:])
     else:
-        tree = ast.parse(bare)
+        # Only the statement around it is parsed and written anew: a file's others stay as they are.
+        lines = bare.splitlines(keepends=True)
+        first, last = next((span for span in _statements(bare) if span[0] <= line <= span[1]), (1, len(lines)))
+        tree = ast.parse("\n" * (first - 1) + "".join(lines[first - 1 : last]))
         remove(tree, line, removal)
-        mutant = ast.unparse(ast.fix_missing_locations(tree))
+        own = f"{ast.unparse(tree)}\n"
+        ast.parse(own)
+        return "".join([*lines[: first - 1], own, *lines[last:]])
     if path.suffix == ".py":
         ast.parse(mutant)
     return mutant
+
+
+@cache
+def _statements(code: str) -> list[tuple[int, int]]:
+    """The first and the last line of each of a file's own statements."""
+    return [
+        (min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))]), node.end_lineno or 0)
+        for node in ast.parse(code).body
+    ]
 
 
 def _replaced(code: str, line: int, removal: Removal) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -29,6 +30,7 @@ from tests.support.fakes.pictures import jpeg
 from tests.support.faults import Call, Faults, Mode, Plan, ProcessDied, at, meanwhile
 
 BODY = jpeg()
+MOST_IMAGES = 100_000 if os.environ.get("LONG") == "1" else 10_000
 MODES: tuple[Mode, ...] = tuple(
     mode for mode in get_args(Mode.__value__) if mode not in ("applied late", "read damaged")
 )
@@ -562,7 +564,7 @@ def test_two_at_once_leave_every_batch_with_true_counts(first: Callable[[Play], 
 
 
 @pytest.mark.promise("batch-faults")
-@pytest.mark.parametrize("images", [2_000, pytest.param(100_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("images", [2_000, pytest.param(MOST_IMAGES, marks=pytest.mark.long)])
 def test_thousands_of_images_in_batches_are_counted_exactly_with_killed_processes_and_duplicates(images: int) -> None:
     """One process in a hundred dies, and one event in twenty comes twice."""
     random, faults = Random(48), Faults(records=False)

@@ -3,6 +3,7 @@ prove` strikes pairs of them too."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import forkserver, get_context
@@ -22,6 +23,8 @@ FORKS = get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.simulation.crashes.prepared"])
 
 SMALL = Scale(shards=1, attempts=2)
+SINGLES = Scale(shards=2, attempts=3) if os.environ.get("LONG") == "1" else SMALL
+"""Two attempts are a first and a last one, and all shards are alike; `make prove` strikes as many as are deployed."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -39,11 +42,9 @@ def apart[**Given, Result](work: Callable[Given, Result], *given: Given.args, **
 
 def explored(name: str) -> tuple[tuple[Point, ...], Findings]:
     """The points of a history that none before it has, and what single faults at them do."""
-    # Three attempts have a first, a last and one between; more are like that one, and `make prove` strikes those too.
-    scale = Scale(shards=2, attempts=3)
-    plain = undisturbed(HISTORIES[name], scale)
-    points = own_points(HISTORIES[name], scale, plain.points)
-    return points, explore(name, scale, faults=1, first=points[0].number, plain=plain)
+    plain = undisturbed(HISTORIES[name], SINGLES)
+    points = own_points(HISTORIES[name], SINGLES, plain.points)
+    return points, explore(name, SINGLES, faults=1, first=points[0].number, plain=plain)
 
 
 NOTHING_IS_READ = (
@@ -73,7 +74,7 @@ def test_every_promise_holds_whatever_fault_strikes_any_one_call(history: str) -
 
 
 def test_the_program_strikes_each_call_of_a_history_with_every_fault() -> None:
-    scale = ("--shards", "2", "--attempts", "3", "--jobs", "1")
+    scale = ("--shards", str(SINGLES.shards), "--attempts", str(SINGLES.attempts), "--jobs", "1")
     assert apart(main, ["--faults", "1", "--history", "never found", *scale]) == 0
 
 

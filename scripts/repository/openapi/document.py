@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from http import HTTPStatus
 from typing import Annotated, Any, TypedDict
 
@@ -182,6 +183,31 @@ class _JsonSchema(GenerateJsonSchema):
         return False
 
 
+class _Identical:
+    """A Python type as a key: it may have no hash of its own."""
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identical) and self.kind is other.kind
+
+    def __hash__(self) -> int:
+        return id(self.kind)
+
+
+@cache
+def _generated(of: _Identical) -> str:
+    """A type's schema and the named ones to which it refers, as JSON: each stack changes its own."""
+    adapter: TypeAdapter[Any] = TypeAdapter(of.kind)
+    schemas, definitions = TypeAdapter.json_schemas(
+        [("it", "validation", adapter)],
+        schema_generator=_JsonSchema,
+        ref_template="#/components/schemas/{model}",
+    )
+    return json.dumps([schemas["it", "validation"], definitions.get("$defs", {})])
+
+
 class _Components:
     """What operations refer to, by name; everything that is asked for is added. `routes` are all of the stack."""
 
@@ -195,14 +221,9 @@ class _Components:
     def schema_of(self, kind: Any) -> Json:
         """The schema of a Python type, or a reference to it if it has a name."""
         if id(kind) not in self._known:
-            adapter: TypeAdapter[Any] = TypeAdapter(kind)
-            schemas, definitions = TypeAdapter.json_schemas(
-                [("it", "validation", adapter)],
-                schema_generator=_JsonSchema,
-                ref_template="#/components/schemas/{model}",
-            )
-            self.schemas |= definitions.get("$defs", {})
-            self._known[id(kind)] = schemas["it", "validation"]
+            schema, definitions = json.loads(_generated(_Identical(kind)))
+            self.schemas |= definitions
+            self._known[id(kind)] = schema
         return self._known[id(kind)]
 
     def examples_of(self, kind: Any) -> Json:

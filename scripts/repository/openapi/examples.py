@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from darkroom.domain.bulk import imports
@@ -242,6 +243,7 @@ def _rotated() -> Endpoint:
     return replace(webhook(), secrets=(SigningSecret(generation=2), replaced))
 
 
+@cache
 def event_body(kind: str) -> str:
     """What is sent to webhooks when an event of that type happens to the image."""
     if kind == PING:
@@ -326,6 +328,7 @@ def _url_of(variant: Variant) -> str:
     return f"https://darkroom-outputs.s3.us-east-1.amazonaws.com/{variant.key}?X-Amz-Expires=900&X-Amz-Signature=0a1b2c"
 
 
+@cache
 def examples_of(kind: Any) -> dict[str, Any]:
     """Returns the named examples of that document type; none if it has no example here."""
     if kind is StatusDocument:

@@ -78,9 +78,11 @@ def merged(values: Mapping[Stack, Any]) -> Any:
         elements = [(having, [json.loads(element)]) for element, having in _in_order(written)]
         return _joined(values, elements, lambda piece, element: piece + element)
     alternatives = dict.fromkeys(values.values())
+    known = frozenset(values)
     return {
         PIECES: [
-            [terms_of([stack for stack in values if values[stack] == value], values), value] for value in alternatives
+            [list(terms_of(frozenset(stack for stack in values if values[stack] == value), known)), value]
+            for value in alternatives
         ]
     }
 
@@ -117,10 +119,17 @@ def _joined(stacks: Collection[Stack], parted: Sequence[tuple[tuple[Stack, ...],
     if len(pieces) == 1 and len(pieces[0][0]) == len(stacks):
         return pieces[0][1]
     # The empty one is there for a stack that has no other.
-    return {PIECES: [[[""], type(pieces[0][1])()], *([terms_of(having, stacks), piece] for having, piece in pieces)]}
+    known = frozenset(stacks)
+    return {
+        PIECES: [
+            [[""], type(pieces[0][1])()],
+            *([list(terms_of(frozenset(having), known)), piece] for having, piece in pieces),
+        ]
+    }
 
 
-def terms_of(having: Collection[Stack], known: Collection[Stack]) -> list[str]:
+@cache
+def terms_of(having: frozenset[Stack], known: frozenset[Stack]) -> Sequence[str]:
     """The terms of which at least one holds in these stacks, and none in any other of those that are `known`: the
     largest ones first, and one that says nothing if all of them have it."""
     missing, others = set(having), set(known) - set(having)
