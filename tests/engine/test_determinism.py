@@ -141,7 +141,7 @@ def in_a_fresh_interpreter(number: int, its_jobs: tuple[dict[str, Any], ...], fo
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("processes", [40, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize("processes", [100 if os.environ.get("LONG") == "1" else 40])
 def test_many_processes_make_the_same_bytes_of_every_variant(processes: int, tmp_path: Path) -> None:
     (tmp_path / "photo.jpg").write_bytes(photo())
     (tmp_path / "drawing.png").write_bytes(drawing())
