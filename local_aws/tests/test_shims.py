@@ -444,14 +444,6 @@ def test_gap_stock_shows_the_client_how_a_function_failed(stock: EmulatorServer,
     assert "the function's own business" in answer.text
 
 
-def test_a_function_that_fails_is_an_internal_server_error_to_the_client(
-    emulator: EmulatorServer, http: httpx.Client
-) -> None:
-    with stack(emulator, echo_api({"$default": {}})):
-        answer = http.get(f"{emulator.front_url}/images?fail=1")
-        assert (answer.status_code, answer.json()) == (500, {"message": "Internal Server Error"})
-
-
 def test_a_throttled_function_is_unavailable_to_the_client(emulator: EmulatorServer, http: httpx.Client) -> None:
     with stack(emulator, echo_api({"$default": {}})) as name:
         emulator.client("lambda").put_function_concurrency(

@@ -93,6 +93,8 @@ class Verdict:
     said: str = ""
     red: frozenset[str] = frozenset()
     """The tests that turned red, and have not yet been run with all guards in place."""
+    from_scratch: bool = False
+    """Whether they turned red in a process that had imported nothing of ours before."""
 
     @property
     def is_caught(self) -> bool:
@@ -238,17 +240,19 @@ class Copy:
         return Run(exit_status=status, failed=frozenset(failed), said=said[-3000:])
 
     def remove_each(self, guards: Sequence[Guard]) -> list[Verdict]:
-        """Removes one guard after another. What turned red must be green with all guards in place: that is run last,
-        because only then is it known which of a test's cases show it."""
+        """Removes one guard after another. What turned red must be green with all guards in place, in a process of the
+        same kind: that is run last, because only then is it known which of a test's cases show it."""
         verdicts = [self._remove(guard) for guard in guards]
-        red = sorted({test for verdict in verdicts for test in verdict.red})
-        before = self.run_tests(red) if red else None
-        return [
-            replace(verdict, outcome=why, said=before.said)
-            if before and verdict.red and (why := _red_before(verdict, before))
-            else verdict
-            for verdict in verdicts
-        ]
+        for from_scratch in (False, True):
+            turned = [verdict for verdict in verdicts if verdict.red and verdict.from_scratch is from_scratch]
+            if not turned:
+                continue
+            red = sorted({test for verdict in turned for test in verdict.red})
+            before = self.run_tests(red, from_scratch=from_scratch)
+            for verdict in turned:
+                if why := _red_before(verdict, before):
+                    verdicts[verdicts.index(verdict)] = replace(verdict, outcome=why, said=before.said)
+        return verdicts
 
     def _remove(self, guard: Guard) -> Verdict:
         """Removes the guard from the copy, runs its tests there and puts the guard back."""
@@ -266,17 +270,20 @@ class Copy:
                 path.write_text(code)
                 os.utime(path, ns=(when, when))
 
-        def verdict_of(run: Run) -> Verdict:
-            outcome, seconds = outcome_of(guard, run), time.monotonic() - started
-            return Verdict(guard=guard, outcome=outcome, seconds=seconds, said=run.said, red=run.failed)
+        def verdict_of(*, from_scratch: bool) -> Verdict:
+            run = run_without(from_scratch=from_scratch)
+            return Verdict(
+                guard=guard,
+                outcome=outcome_of(guard, run),
+                seconds=time.monotonic() - started,
+                said=run.said,
+                red=run.failed,
+                from_scratch=from_scratch,
+            )
 
-        verdict = verdict_of(run_without(from_scratch=False))
-        if not verdict.is_caught:  # what the guard decides while modules are imported is missed above
-            verdict = verdict_of(run_without(from_scratch=True))
-            if verdict.is_caught:
-                before = self.run_tests(sorted(verdict.red), from_scratch=True)
-                verdict = replace(verdict, outcome=_red_before(verdict, before) or CAUGHT, red=frozenset())
-        return verdict
+        verdict = verdict_of(from_scratch=False)
+        # What the guard decides while modules are imported is missed above.
+        return verdict if verdict.is_caught else verdict_of(from_scratch=True)
 
 
 def _environment() -> dict[str, str]:
