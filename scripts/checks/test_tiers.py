@@ -155,10 +155,6 @@ class TierOutcome:
     def has_run(self) -> bool:
         return bool(self.passed or self.failed) or not self.note
 
-    @property
-    def is_over_budget(self) -> bool:
-        return self.has_run and self.seconds > self.tier.budget(self.form)
-
     def line(self) -> str:
         if not self.has_run:
             return f"{self.tier.name}: not run ({self.note})"

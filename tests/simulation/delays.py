@@ -90,7 +90,6 @@ ENOUGH_BROKEN = 1_000
 RESCUED_SECONDS = 2 * 60
 """How long after its due time a sweep may send an image that was in a damaged batch."""
 
-LANE_VISIBILITY_SECONDS = 360
 SKEW_MILLISECONDS = 3_000
 ALLOWANCE_SECONDS = 2 * SKEW_MILLISECONDS / 1000 + 1
 """Two workers in a row may find that it is too early, each by its own clock."""

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from darkroom.domain.images.listing import ListQuery
-from darkroom.domain.images.load_shedding import Work
 from darkroom.domain.schedules.schedule import Timetable
 from darkroom.http.images.entity_tags import entity_tag, page_tag
 from darkroom.http.images.responses import headers_of_accepted, image_response, page_response
@@ -178,20 +177,3 @@ def test_nothing_is_signed_for_a_client_whose_copy_is_current(world: World) -> N
     tag = listed(world, with_thumbs=True)[1]["ETag"]
     world.outputs.url_of = None  # signing would fail
     assert listed(world, with_thumbs=True, if_none_match=tag)[0] == HTTPStatus.NOT_MODIFIED
-
-
-def test_an_image_and_a_page_tell_how_long_one_that_waits_will_take(world: World) -> None:
-    image_id = accepted(world)
-    world.throughput.add("slow", Work(settled=30, busy_milliseconds=60_000), world.clock())
-    world.depths.depths["slow"] = 110
-    (image,) = listed(world)[2]["images"]
-    assert image["estimated_seconds"] == 22
-    response = image_response(
-        world.row(image_id),
-        world.outputs.url_of,
-        with_source=False,
-        if_none_match=None,
-        now=world.clock(),
-        outlook=22,
-    )
-    assert json.loads(response.body or "")["estimated_seconds"] == 22
