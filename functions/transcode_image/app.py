@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from functools import partial
 from typing import Any, NoReturn
 
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit, single_metric
@@ -81,6 +82,7 @@ def develop(record: Record, lambda_context: LambdaContext, marks: AttemptTimelin
                     deadline=ports.clock() + remaining_milliseconds,
                     marks=marks,
                     on_row=follow,
+                    hide=partial(worker.hide, _lane_of(record) or record.queue, record.receipt_handle),
                 ),
             )
     # guard: signatures-no-key-postpones

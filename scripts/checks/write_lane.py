@@ -55,7 +55,9 @@ def _with_lane(line: str, lane: Lane, model: Lane) -> str:
     if line.lstrip().startswith(("[", '{"')) and not line.endswith(",\n"):  # the last member of a list in JSON
         line = line.removesuffix("\n") + ",\n"
     copy = re.sub(rf"(\* |\"value\": ){model.sla_seconds}\b", rf"\g<1>{lane.sla_seconds}", copy)
-    return line + copy.replace(f"BatchSize: {model.batch_size}", f"BatchSize: {lane.batch_size}")
+    copy = copy.replace(f"BatchSize: {model.batch_size}", f"BatchSize: {lane.batch_size}")
+    kept = "RetentionSeconds: {}"
+    return line + copy.replace(kept.format(model.retention_seconds), kept.format(lane.retention_seconds))
 
 
 def _renamed(text: str, lane: Lane, model: Lane) -> str:

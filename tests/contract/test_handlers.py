@@ -25,6 +25,7 @@ from darkroom.domain.images.load_shedding import Work
 from darkroom.domain.images.service_level import FAST_BURN, SLOW_BURN, SUCCEEDED, Outcomes, failed_attempt
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.fingerprint import fingerprint
+from darkroom.domain.kernel.lanes import SLOW
 from darkroom.domain.kernel.message import Message
 from darkroom.settings import MissingSettings, SubmitImageSettings
 from tests.contract.conftest import Aws
@@ -650,6 +651,25 @@ def test_a_failed_attempt_comes_back_after_its_backoff(functions: Functions, mon
         }
     ]
     assert functions.row(image_id).status is Status.PENDING
+
+
+def test_a_claimed_message_of_a_quick_lane_is_hidden_until_its_next_attempt_may_begin(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image_id = document(functions.post())["id"]
+    event = received(functions.aws.slow_queue_url)
+    ports = functions.transcode_image.ports
+    quick = {**ports.service, "slow": replace(SLOW, sla_seconds=30)}
+    monkeypatch.setattr(functions.transcode_image, "ports", replace(ports, service=quick))
+    hidden: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        functions.transcode_image.worker.sqs, "change_message_visibility", lambda **arguments: hidden.append(arguments)
+    )
+    call(functions.transcode_image, event)
+    (asked,) = hidden
+    assert asked["ReceiptHandle"] == event["Records"][0]["receiptHandle"]
+    assert asked["QueueUrl"] == functions.aws.slow_queue_url and 60 < asked["VisibilityTimeout"] < 360
+    assert functions.row(image_id).status is Status.DONE
 
 
 def copied(functions: Functions, **attributes: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import pytest
 
 from darkroom.domain.images.image import Status
 from darkroom.domain.kernel.errors import Rejected, Retryable
+from darkroom.domain.kernel.tenants import Tier
 from darkroom.domain.tenants.upload_tokens import UploadToken
 from tests.support.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs, World
 from tests.support.fakes.pictures import jpeg
@@ -42,6 +43,7 @@ class Story:
             lanes=self.faults.around("lanes", self.lanes),
             once=self.faults.around("once", FakeOnce()),
         )
+        self.hide = self.faults.around("hide", lambda seconds: None)
 
     def tell(self) -> str:
         """Plays until nothing is left to do; returns the image's id."""
@@ -55,7 +57,7 @@ class Story:
     def _submit(self) -> str:
         for _ in range(5):
             try:
-                return self.world.submit(PHOTO, idempotency_key=KEY).image.image_id
+                return self.world.submit(PHOTO, idempotency_key=KEY, tier=Tier.PAID).image.image_id
             except (ProcessDied, Retryable, PermissionError):
                 self.world.advance(5)
         raise AssertionError("the client was never answered")
@@ -65,7 +67,8 @@ class Story:
         self.lanes.sent.clear()
         for number, message in enumerate(list(self.messages)):
             try:
-                verdict = self.world.deliver(message, receipt=f"receipt-{self.world.now}-{number}")
+                receipt = f"receipt-{self.world.now}-{number}"
+                verdict = self.world.deliver(message, receipt=receipt, hide=self.hide)
             except (ProcessDied, PermissionError):
                 continue  # neither acknowledged nor hidden: it returns after its visibility timeout
             if verdict.returns_in_seconds is None:
@@ -95,6 +98,7 @@ def test_the_recording_found_every_kind_of_call() -> None:
         "originals.get",
         "outputs.put_if_absent",
         "lanes.send",
+        "hide",
         "once",
     } <= set(CALLS)
 

@@ -166,6 +166,11 @@ def test_the_worker_knows_its_lanes_visibility() -> None:
     assert {int(seconds)} == lanes
 
 
+def test_a_lanes_queue_keeps_messages_as_long_as_the_lane_says() -> None:
+    kept = {lane: QUEUES[f"{lane.capitalize()}Queue"]["MessageRetentionPeriod"] for lane in LANES}
+    assert kept == {name: lane.retention_seconds for name, lane in LANES.items()}
+
+
 def test_whoever_accepts_and_whoever_develops_know_the_same_formats() -> None:
     knowing = ("SubmitImage", "AcceptUpload", "FetchOriginal", "TranscodeImage")
     formats = {"Ref": "ExtraInputFormats"}

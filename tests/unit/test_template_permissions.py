@@ -307,8 +307,8 @@ def port_calls(path: Path, name: str, seen: set[tuple[Path, str]]) -> Iterator[t
     for node in ast.walk(here.definitions[name]):
         if isinstance(node, ast.Attribute) and (port := _last_name(node.value)) in ADAPTERS:
             yield port, node.attr
-        elif isinstance(node, ast.Attribute) and node.attr == "change_visibility":
-            yield "lanes", node.attr
+        elif isinstance(node, ast.Attribute) and node.attr in ("change_visibility", "hide"):
+            yield "lanes", "change_visibility"
         elif isinstance(node, ast.Attribute) and node.attr == "pauses":
             yield "known_pauses", "all"
         elif isinstance(node, ast.Attribute) and node.attr == "is_suspended":

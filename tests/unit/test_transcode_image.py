@@ -18,6 +18,8 @@ from darkroom.domain.images.image import DeadLetterState, Status, message_for
 from darkroom.domain.images.limits import Limits
 from darkroom.domain.kernel.errors import NeedsOperator, Retryable
 from darkroom.domain.kernel.lanes import LANES, SLOW, Lane
+from darkroom.domain.kernel.retry import MAX_RECEIVES
+from darkroom.domain.kernel.tenants import Tier
 from darkroom.http.kernel.timetables import read_timetable
 from darkroom.imaging import developing
 from darkroom.operations.images.transcode_image import Early, Finished, Postponed, TryAgain
@@ -145,6 +147,39 @@ def test_a_worker_that_is_lost_leaves_its_lease_and_a_backoff(world: World, mess
             began.append(world.now)
         world.advance(1)
     assert [later - earlier for earlier, later in pairwise(began)] == [115_000, 140_000, 190_000, 290_000]
+
+
+@pytest.mark.guards("claim-message-hidden-for-lease")
+def test_the_message_of_a_killed_worker_in_the_fast_lane_comes_back_when_the_next_attempt_may_begin(
+    world: World,
+) -> None:
+    message, hidden = submitted(world, tier=Tier.PAID), list[int]()
+    original_get = world.originals.get
+    world.originals.get = raising(ProcessDied)
+    with pytest.raises(ProcessDied):
+        world.deliver(message, hide=hidden.append)
+    assert hidden == [116], "less than the queue's 360; the function is stopped after 60, so no live worker loses it"
+    world.originals.get = original_get
+    world.advance(hidden[0])
+    world.deliver(message, receipt="receipt-2", receive_count=2)
+    assert (world.row(message.image_id).status, world.row(message.image_id).attempt) == (Status.DONE, 2)
+
+
+@pytest.mark.parametrize(("tier", "receive_count"), [(Tier.FREE, 1), (Tier.PAID, MAX_RECEIVES)])
+def test_a_lane_that_promises_less_and_a_last_receive_leave_the_queues_own_timeout(
+    world: World, tier: Tier, receive_count: int
+) -> None:
+    message, hidden = submitted(world, tier=tier), list[int]()
+    world.deliver(message, receive_count=receive_count, hide=hidden.append)
+    assert (hidden, world.row(message.image_id).status) == ([], Status.DONE)
+
+
+@pytest.mark.guards("claim-hiding-failure-contained")
+@pytest.mark.parametrize("failure", [Retryable("throttled"), PermissionError("denied")])
+def test_a_message_that_cannot_be_hidden_anew_costs_its_image_nothing(world: World, failure: Exception) -> None:
+    message = submitted(world, tier=Tier.PAID)
+    world.deliver(message, hide=raising(failure))
+    assert (world.row(message.image_id).status, world.row(message.image_id).attempt) == (Status.DONE, 1)
 
 
 @pytest.mark.guards("memory-outage-costs-no-attempt")

@@ -218,12 +218,13 @@ def requests_of_worker(demand: Demand) -> Mapping[str, float]:
     # A busy lane fills its batches: one receive, one deletion and one invocation per batch.
     batches = sum(demand.share(lane) / lane.batch_size for lane in LANES.values())
     row_writes = (1 + 2) + (2 + 2)
+    hidden = sum(demand.share(lane) for lane in LANES.values() if lane.hides_claims(6 * WORKER_TIMEOUT_SECONDS))
     return {
         "Lambda requests": batches,
         "Lambda GB-milliseconds": demand.memory_mb / 1024 * demand.seconds * 1000,
         "S3 puts": VARIANTS,
         "S3 gets": 1,
-        "SQS requests": 2 * batches,
+        "SQS requests": 2 * batches + hidden,
         "DynamoDB write units": row_writes,
         "Log kilobytes": WORKER_LOG_KILOBYTES,
     }

@@ -17,6 +17,7 @@ from botocore.exceptions import ClientError
 
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.lanes import LANES
 from darkroom.domain.pauses.pauses import Pause
 from darkroom.domain.tenants.api_keys import ApiKey as StoredKey
 from darkroom.domain.tenants.api_keys import KeyState
@@ -55,6 +56,7 @@ from darkroom_cli.doctor.facts import (
     TopicFacts,
 )
 from darkroom_cli.doctor.policies import actions_on, covers, statements_of
+from darkroom_cli.doctor.priority import WORKER
 from darkroom_cli.doctor.template import lasting_name
 from local_aws.stacks.running import NESTED_STACK
 
@@ -191,6 +193,7 @@ class _StackReader:
             concurrency=self._section("concurrency", self._concurrency),
             sweeps=self._section("sweeps", self._sweeps),
             oldest_dead_letters=self._section("ages of dead letters", lambda: self._oldest_dead_letters(queues)),
+            p99_seconds=self._section("how long images take", self._p99_seconds),
             deployed_sources=self._section("code", lambda: self._deployed_sources(checkout)),
             pauses=self._section("pauses", lambda: _pauses(stack)),
         )
@@ -542,9 +545,27 @@ class _StackReader:
             for (service, code), quota in listed.items()
         }
 
-    def _latest_maxima(self, metrics: Mapping[str, Any], *, hours: int) -> dict[str, float]:
-        """The maximum of each metric in the last hours, of those that have data."""
-        data = self._data(metrics, statistic="Maximum", hours=hours, period_seconds=300)
+    def _p99_seconds(self) -> dict[str, float]:
+        """The largest p99 of an hour in the last day: how long the worker is busy with a batch, and how long each lane
+        takes from an image's acceptance to its end."""
+        metrics: dict[str, Any] = {
+            lane: {
+                "Namespace": f"Darkroom/{self._stack.name}",
+                "MetricName": "ImageSeconds",
+                "Dimensions": [{"Name": "service", "Value": "darkroom"}, {"Name": "lane", "Value": lane}],
+            }
+            for lane in LANES
+        }
+        worker = {"Name": "FunctionName", "Value": self._stack.physical_id(WORKER)}
+        metrics[WORKER] = {"Namespace": "AWS/Lambda", "MetricName": "Duration", "Dimensions": [worker]}
+        measured = self._latest_maxima(metrics, hours=24, statistic="p99", period_seconds=3600)
+        return {name: value / 1000 if name == WORKER else value for name, value in measured.items()}
+
+    def _latest_maxima(
+        self, metrics: Mapping[str, Any], *, hours: int, statistic: str = "Maximum", period_seconds: int = 300
+    ) -> dict[str, float]:
+        """The maximum of each metric in the last hours, of those that have data; or that of another statistic."""
+        data = self._data(metrics, statistic=statistic, hours=hours, period_seconds=period_seconds)
         return {name: max(value for _, value in points) for name, points in data.items() if points}
 
     def _data(

@@ -268,8 +268,9 @@ class Facts:
     """Everything that is judged, by logical ids. `types` has the type of each resource that the stack has. `now` is the
     stack's own time, `updated_at` the end of its latest deployment, `deployed` what the template of that one says, with
     values filled in as in `checkout`, and `swept_at` the time of the latest complete
-    sweep within the last hour. `oldest_dead_letters` has ages in seconds by what measured them, and `pauses` those in
-    force, by what is paused, and those that cannot be read."""
+    sweep within the last hour. `oldest_dead_letters` has ages in seconds by what measured them, `p99_seconds` those of
+    the worker and of each lane's images in the last day's worst hour, and `pauses` those in force, by what is paused,
+    and those that cannot be read."""
 
     name: str
     is_local: bool
@@ -300,6 +301,7 @@ class Facts:
     concurrency: Mapping[str, int]
     sweeps: Mapping[str, Milliseconds]
     oldest_dead_letters: Mapping[str, float]
+    p99_seconds: Mapping[str, float]
     deployed_sources: Mapping[str, Mapping[str, str]]
     pauses: Mapping[str, Pause | UnreadableRow] = field(default_factory=dict)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from darkroom.domain.images.claim import LEASE_MARGIN_SECONDS
 from darkroom.domain.images.transitions import SWEEP_INTERVAL_SECONDS
 from darkroom.domain.kernel.lanes import LANES, WORST_CASE_PHOTO_SECONDS
 from darkroom.domain.webhooks.delivery import LEASE_SECONDS
@@ -23,6 +24,9 @@ SWEEPERS_RULE = f"{SWEEPER}EveryMinute"
 VISIBILITY_FACTOR = 6
 """Lambda's advice: a throttled batch is tried again within the visibility timeout
 (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html)."""
+
+P99_ROOM = 2
+"""How many times what images take a lease or a queue's retention is at least."""
 
 OLD_DEAD_LETTER_SECONDS = 12 * 24 * 60 * 60
 """Two days before SQS deletes it."""
@@ -62,6 +66,13 @@ def _work_ends_in_time(facts: Facts) -> Iterator[Finding]:
                     f"and it does after {queue.visibility_seconds}"
                 )
                 yield Finding(subject=WORKER, problem=problem)
+        lease_seconds, p99 = worker.timeout_seconds + LEASE_MARGIN_SECONDS, facts.p99_seconds.get(WORKER, 0)
+        if p99 * P99_ROOM > lease_seconds:  # guard: doctor-lease-beside-p99
+            problem = (
+                f"it is busy for {p99:.0f} seconds (p99 of an hour), over half of a claim's lease of {lease_seconds}: "
+                "give it more memory or a longer Timeout, or the lane smaller recipes"
+            )
+            yield Finding(subject=WORKER, problem=problem, by_template=False)
     bounds = {
         DELIVERER: (LEASE_SECONDS, "the lease of a delivery"),
         SWEEPER: (SWEEP_INTERVAL_SECONDS, "the time between two sweeps"),
@@ -106,6 +117,17 @@ def _visibility_is_enough(facts: Facts) -> Iterator[Finding]:
                 f"(6 × its timeout of {function.timeout_seconds}, and a batching window of {source.window_seconds})"
             )
             yield Finding(subject=source.source, problem=problem)
+
+
+def _messages_outlive_their_images(facts: Facts) -> Iterator[Finding]:
+    for lane in LANES:
+        queue, p99 = facts.queues.get(lane_queue(lane)), facts.p99_seconds.get(lane, 0)
+        if queue is not None and p99 * P99_ROOM > queue.retention_seconds:  # guard: doctor-retention-beside-p99
+            problem = (
+                f"it keeps a message for {queue.retention_seconds:,} seconds, and an image of the lane {lane} takes "
+                f"{p99:,.0f} (p99 of an hour): a message that SQS drops costs its image a look of the sweeper"
+            )
+            yield Finding(subject=lane_queue(lane), problem=problem, by_template=False)
 
 
 def _dead_letters_are_kept(facts: Facts) -> Iterator[Finding]:
@@ -173,6 +195,14 @@ CHECKS = (
         remedy="Deploy this checkout again: VisibilityTimeout of the queue.",
         look=_visibility_is_enough,
         decisions=["0003-retries-and-backoff"],
+    ),
+    Check(
+        name="messages-outlive-their-images",
+        group=GROUP,
+        question="a lane's queue keeps a message for longer than its images take",
+        remedy="Give the lane more workers (./darkroom capacity), or a longer retention: retention_seconds in "
+        "domain/kernel/lanes.py and RetentionSeconds in template.yaml.",
+        look=_messages_outlive_their_images,
     ),
     Check(
         name="dead-letters-are-kept",

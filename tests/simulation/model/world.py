@@ -368,7 +368,11 @@ class Model(Simulated):
         must((mistrust is None) == (message.signature is not None), "lost", "what this stack has sent verifies")
         if mistrust is not None:
             return Finished(image=None, reason="rejected")
-        return worker.deliver(message.message, receipt, receive_count=receive_count)
+
+        def hide(seconds: int) -> None:
+            self._call("lanes", "hide", lambda: self.lanes.hide(message, seconds))
+
+        return worker.deliver(message.message, receipt, receive_count=receive_count, hide=hide)
 
     def forge(self, message: Message, *, is_signed: bool) -> None:
         """Somebody puts a message into its lane; with the key it is only a strange one, which its row decides on."""

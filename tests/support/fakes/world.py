@@ -254,7 +254,14 @@ class World(_Stores):
             request_id=f"request of {receipt}",
         )
 
-    def deliver(self, message: Message, receipt: str = "receipt-1", *, receive_count: int = 1) -> Outcome:
+    def deliver(
+        self,
+        message: Message,
+        receipt: str = "receipt-1",
+        *,
+        receive_count: int = 1,
+        hide: Callable[[int], None] = lambda _: None,
+    ) -> Outcome:
         return transcode_image(
             self.ports(TranscodeImagePorts),
             ReceivedMessage(
@@ -263,6 +270,7 @@ class World(_Stores):
                 request_id=f"request of {receipt}",
                 receive_count=receive_count,
                 deadline=self.now + self.timeout_seconds * 1000,
+                hide=hide,
             ),
         )
 

@@ -54,8 +54,10 @@ def test_nothing_is_wrong_with_a_sound_stack() -> None:
     "doctor-composite-names-alarm",
     "doctor-disabled-alarm-actions",
     "doctor-foreign-alarm-topic",
+    "doctor-lease-beside-p99",
     "doctor-non-consumers-only-send",
     "doctor-plain-http-for-anybody",
+    "doctor-retention-beside-p99",
     "doctor-stream-retention",
     "doctor-visibility-with-window",
 )

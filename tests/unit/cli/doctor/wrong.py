@@ -352,6 +352,7 @@ WRONG: dict[str, list[Case]] = {
     ],
     "work-ends-in-time": [
         (change_of("functions", "TranscodeImageFunction", variables={"VISIBILITY_SECONDS": "60"}), "after 60 seconds"),
+        (stated(p99_seconds={"TranscodeImageFunction": 45.5}), "lease of 90", "TranscodeImageFunction"),
         (change_of("functions", "SweepDueImagesFunction", timeout_seconds=60), "60"),
         (change_of("functions", "CountUsageFunction", timeout_seconds=3), "stopped after 3"),
     ],
@@ -363,6 +364,9 @@ WRONG: dict[str, list[Case]] = {
     "visibility-is-enough": [
         (change_of("functions", "CountUsageFunction", timeout_seconds=61), "366", "UsageQueue"),
         (change_of("event_sources", "UsageEvents", window_seconds=1), "361", "UsageQueue"),
+    ],
+    "messages-outlive-their-images": [
+        (stated(p99_seconds={"slow": 172_801}), "takes 172,801", "SlowQueue"),
     ],
     "dead-letters-are-kept": [
         (change_of("queues", "FastDeadLetters", retention_seconds=345600), "345,600"),

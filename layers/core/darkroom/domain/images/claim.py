@@ -11,6 +11,9 @@ from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.message import Message
 from darkroom.domain.kernel.retry import MAX_ATTEMPTS
 
+LEASE_MARGIN_SECONDS = 30
+"""A lease outlasts the function's deadline by this much, because clocks may differ a little."""
+
 REMEMBERED_ATTEMPTS = 10
 """How many attempts a row describes: those of its last two runs."""
 

@@ -44,7 +44,7 @@ class Lane:
     """One queue's service level, for the images of tenants with those `tiers`, if it has any. `sla_seconds` is the p99
     from acceptance to a terminal state; `effort` is how long its encoders may look for smaller files if a recipe does
     not say; `concurrency` is its most workers, unless its stack was deployed with another number, and each takes up to
-    `batch_size` images at once."""
+    `batch_size` images at once. Its queue keeps a message for `retention_seconds`."""
 
     name: str
     tiers: frozenset[Tier]
@@ -52,6 +52,13 @@ class Lane:
     effort: Effort
     concurrency: int
     batch_size: int
+    retention_seconds: int = 4 * 86_400
+
+    def hides_claims(self, visibility_seconds: int) -> bool:
+        """Whether a message is hidden anew for its image's lease once that is claimed: its queue would return the
+        message of a killed worker only after `visibility_seconds`, which is longer than the lane promises. Elsewhere
+        that is not worth a request per image."""
+        return self.sla_seconds < visibility_seconds
 
     @property
     def drain_floor_per_second(self) -> float:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.images.claim import (
+    LEASE_MARGIN_SECONDS,
     Claim,
     Decision,
     Expire,
@@ -61,9 +62,6 @@ from darkroom.ports.pauses import KnownPauses, nothing_paused
 if TYPE_CHECKING:
     from darkroom.domain.recipes.recipes import FocalPoint
 
-LEASE_MARGIN_SECONDS = 30
-"""A lease outlasts the function's deadline by this much, because clocks may differ a little."""
-
 REDELIVERY_MARGIN_SECONDS = 60
 """After the message should have come back, the sweeper waits this much longer: SQS goes first."""
 
@@ -111,6 +109,7 @@ class ReceivedMessage:
     when its function may run.
 
     `marks` get what the operation reaches, also if it then fails, and `on_row` hears of the row as soon as it is known.
+    `hide` makes the message come back after so many seconds if nobody deletes it before.
     """
 
     message: Message
@@ -120,6 +119,7 @@ class ReceivedMessage:
     deadline: Milliseconds
     marks: AttemptTimeline = field(default_factory=AttemptTimeline)
     on_row: Callable[[Image], None] = lambda _: None
+    hide: Callable[[int], None] = lambda _: None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,9 +209,22 @@ def _settle(ports: TranscodeImagePorts, delivery: ReceivedMessage) -> Finished |
     claimed = _claim(ports, delivery, unit_random=unit_random)
     if not isinstance(claimed, Claim):
         return claimed
+    _hide_for_lease(ports, delivery, claimed.image)
     outcome = _develop_and_finish(ports, delivery, claimed.image, unit_random=unit_random)
     delivery.marks.reach("finished", ports.clock())
     return _with_next_edit(ports, delivery, outcome) if isinstance(outcome, Finished) else outcome
+
+
+def _hide_for_lease(ports: TranscodeImagePorts, delivery: ReceivedMessage, image: Image) -> None:
+    """Makes the message come back when another attempt may begin, in case this worker is killed: no sooner, since a
+    copy that could not begin would be acknowledged. A failure costs such an image the queue's own timeout."""
+    seconds = seconds_until(image.not_before, ports.clock()) + OWN_MESSAGE_MARGIN_SECONDS
+    # After its last receive it would become a dead letter the sooner.
+    is_hidden = returns_in(seconds, receive_count=delivery.receive_count) is not None
+    # guard: claim-message-hidden-for-lease
+    if is_hidden and ports.service[image.lane].hides_claims(ports.visibility_seconds):
+        with bookkeeping("the message of a claimed image is not hidden anew"):  # guard: claim-hiding-failure-contained
+            delivery.hide(seconds)
 
 
 def _with_next_edit(ports: TranscodeImagePorts, delivery: ReceivedMessage, finished: Finished) -> Finished:

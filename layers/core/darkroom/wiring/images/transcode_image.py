@@ -56,6 +56,10 @@ class LaneWorker:
         }
         change_visibility(self.sqs, urls[source], receipt_handle, seconds)
 
+    def hide(self, lane: str, receipt_handle: str, seconds: int) -> None:
+        """The same while its image is being developed, which waits for this: tried once, and not for long."""
+        change_visibility(clients.impatient(self.sqs), self.queue_urls[lane], receipt_handle, seconds)
+
 
 def wire() -> tuple[TranscodeImagePorts, LaneWorker]:
     """The ports of `transcode_image`, from the function's environment, and what its handler needs around it."""
