@@ -14,8 +14,8 @@ from samtranslator.yaml_helper import yaml_parse
 from checks.write_lane import with_lane
 from darkroom.domain.images.service_level import FAST_MINUTES
 from darkroom.domain.images.transitions import SWEEP_INTERVAL_SECONDS
-from darkroom.domain.kernel.lanes import LANE_DELAY_SECONDS, LANES, Lane
-from darkroom.domain.kernel.retry import MAX_ATTEMPTS, RetryPolicy
+from darkroom.domain.kernel.lanes import LANE_DELAY_SECONDS, LANES, Lane, retries_of
+from darkroom.domain.kernel.retry import RETRIES
 from darkroom.operations.sweeping.sweep_due_images import POSTPONED_SECONDS
 from darkroom_cli.doctor.alarms import OF_THE_CORE
 from darkroom_cli.doctor.checkout import runbook_sections
@@ -203,8 +203,8 @@ def test_what_burns_the_error_budget_at_once_lasts_long_enough_to_page() -> None
 
 @pytest.mark.parametrize("lane", LANES.values(), ids=LANES)
 def test_the_retries_of_one_failing_image_are_no_reason_to_wake_anybody(lane: Lane) -> None:
-    retries_seconds = sum(RetryPolicy().delay_seconds(attempt, 0) for attempt in range(1, MAX_ATTEMPTS))
-    assert lane.stuck_seconds == max(3 * lane.sla_seconds, retries_seconds)
+    assert lane.stuck_seconds == max(3 * lane.sla_seconds, retries_of(lane.name).least_seconds)
+    assert replace(lane, retries="sidekiq").stuck_seconds == RETRIES["sidekiq"].least_seconds
 
 
 def silent(function: str) -> dict[str, tuple[Any, ...]]:

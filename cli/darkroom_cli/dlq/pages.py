@@ -16,7 +16,7 @@ from darkroom.domain.dead_letters.dead_letter import ARCHIVED_FROM_SECONDS, Verd
 from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.fingerprint import WORKER, StackFrame, own_frames
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
-from darkroom.domain.kernel.retry import MAX_ATTEMPTS
+from darkroom.domain.kernel.lanes import retries_of
 from darkroom.operations.dead_letters.cases import Case
 from darkroom_cli.operator.domain.dead_letters import RETENTION_SECONDS, why_settled
 from darkroom_cli.operator.operations.dead_letters.list_dead_letters import DeadLetterListing
@@ -301,9 +301,10 @@ def retry_page(out: Console, retry: Retry, now: Milliseconds, *, log_query: str 
 
 def _goes_on(retry: Retry, now: Milliseconds) -> str:
     """Which attempt follows, and when: "still retried, attempt 3 of 5 begins in 12 s (22:55:34 UTC)"."""
+    attempts = retries_of(retry.image.lane).attempts
     if retry.number is None:
-        return f"not given up yet, but all {MAX_ATTEMPTS} attempts are over: the sweeper gives it up within a minute"
-    name = f"still retried, attempt {retry.number} of {MAX_ATTEMPTS}"
+        return f"not given up yet, but all {attempts} attempts are over: the sweeper gives it up within a minute"
+    name = f"still retried, attempt {retry.number} of {attempts}"
     if retry.is_in_work:
         since = "" if retry.begins_at is None else f" for {display.age((now - retry.begins_at) / 1000)}"
         return f"{name} is in work{since}"

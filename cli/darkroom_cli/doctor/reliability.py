@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from darkroom.domain.kernel.lanes import LANES
-from darkroom.domain.kernel.retry import MAX_ATTEMPTS
+from darkroom.domain.kernel.retry import MAX_RECEIVES
 from darkroom_cli.doctor import alarms
 from darkroom_cli.doctor.checks import Check, Finding
 from darkroom_cli.doctor.facts import Facts
@@ -109,7 +109,7 @@ def _retries_end(facts: Facts) -> Iterator[Finding]:
             continue
         if queue.max_receives > MOST_RECEIVES:
             yield Finding(subject=name, problem=f"a message is received {queue.max_receives:,} times before it ends")
-        least = MAX_ATTEMPTS if name in lanes else 2
+        least = MAX_RECEIVES if name in lanes else 2
         if queue.max_receives < least:
             problem = f"a message is received only {queue.max_receives} times before it is a dead letter, not {least}"
             yield Finding(subject=name, problem=problem)

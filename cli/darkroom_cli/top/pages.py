@@ -16,8 +16,7 @@ from darkroom.domain.images.load_shedding import high_water_mark
 from darkroom.domain.images.service_level import FAST_BURN, FAST_MINUTES, LEAST_BAD, OBJECTIVE, SLOW_BURN, SLOW_MINUTES
 from darkroom.domain.kernel.fingerprint import WORKER, StackFrame
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.domain.kernel.lanes import Lane
-from darkroom.domain.kernel.retry import MAX_ATTEMPTS
+from darkroom.domain.kernel.lanes import Lane, retries_of
 from darkroom.domain.sweeping.due import BEHIND_SECONDS
 from darkroom_cli.operator.domain.budgets import BUDGET_DAYS, Budget
 from darkroom_cli.operator.domain.observation import (
@@ -354,7 +353,7 @@ def _retrying(view: View, width: int, rows: int) -> Section:
     for defect in unfinished.defects[:shown]:
         next_at = min((image.not_before or 0 for image in defect.images), default=0)
         when = f"next {_ahead(next_at, view.now)}"
-        tries = f"up to attempt {defect.attempts} of {MAX_ATTEMPTS}, {when}"
+        tries = f"up to attempt {defect.attempts} of {retries_of(defect.images[0].lane).attempts}, {when}"
         number = f"  {len(defect.images):>5}  "
         message = printable(" ".join(f"{defect.cause.error_type}: {defect.cause.message}".split()))
         section.lines.append(Text.assemble((number, _WARN), (message, _HEAD)))
@@ -374,9 +373,10 @@ def _lost(lost: Sequence[Working], view: View) -> list[Text]:
     if last is not None and last <= view.now:
         when = ", the sweeper is late for them"
     number = f"  {len(lost):>5}  "
+    tries = f"attempt {lost[0].attempt} of {retries_of(lost[0].lane).attempts}"
     return [
         Text.assemble((number, _WARN), ("worker lost", _HEAD), when),
-        Text(f"{' ' * len(number)}{lost[0].image_id}  attempt {lost[0].attempt} of {MAX_ATTEMPTS}", style=_DIM),
+        Text(f"{' ' * len(number)}{lost[0].image_id}  {tries}", style=_DIM),
     ]
 
 
@@ -439,7 +439,7 @@ def _workers(view: View, width: int, rows: int) -> Section:
         table.add(
             Text(worker.image_id),
             Text(printable(worker.lane)),
-            Text(f"{worker.attempt}/{MAX_ATTEMPTS}"),
+            Text(f"{worker.attempt}/{retries_of(worker.lane).attempts}"),
             _unknown() if worker.since is None else Text(age((view.now - worker.since) / 1000)),
             Text("lapsed" if lapsed else "-" if left is None else age(left), style=_WARN if lapsed else ""),
             Text(printable(worker.request_id or "-"), style=_DIM),

@@ -6,11 +6,11 @@ import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from unittest.mock import patch
 
 import darkroom.domain.images.image
-import darkroom.domain.kernel.retry
+from darkroom.domain.kernel.retry import RETRIES
 from repository.report import ROOT
 
 
@@ -37,7 +37,9 @@ class Scale:
         }
         for path in sorted((ROOT / "layers/core/darkroom/operations").glob("*.py")):
             importlib.import_module(f"darkroom.operations.{path.stem}".removesuffix(".__init__"))
+        usual = replace(RETRIES["standard"], attempts=self.attempts)
         with ExitStack() as stack:
+            stack.enter_context(patch.dict(RETRIES, {"standard": usual}))
             for module in [module for name, module in sys.modules.items() if name.startswith("darkroom.")]:
                 for name, value in numbers.items():
                     if hasattr(module, name):
@@ -45,4 +47,4 @@ class Scale:
             yield
 
 
-AS_DEPLOYED = Scale(shards=darkroom.domain.images.image.DUE_SHARDS, attempts=darkroom.domain.kernel.retry.MAX_ATTEMPTS)
+AS_DEPLOYED = Scale(shards=darkroom.domain.images.image.DUE_SHARDS, attempts=RETRIES["standard"].attempts)

@@ -16,7 +16,7 @@ from darkroom.domain.images.stored_by import stored_by
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.message import Message, read_message
-from darkroom.domain.kernel.retry import MAX_ATTEMPTS, MAX_RECEIVES
+from darkroom.domain.kernel.retry import MAX_RECEIVES, RETRIES
 from darkroom.domain.kernel.signature import Received
 from darkroom.domain.kernel.stored import NOTHING, Stored
 from darkroom.domain.webhooks.row_events import event_of, events_of
@@ -102,7 +102,7 @@ class WatchedImages(FakeImages):
         if event is not None:
             again = {event.event_id: event.type for event in events_of(new)}
             must(again.get(event.event_id) is event.type, "lost", "what a write tells can be told again from the row")
-        must(new.attempt <= MAX_ATTEMPTS, "doubled", "a run has at most five attempts")
+        must(new.attempt <= RETRIES["standard"].attempts, "doubled", "a run has at most five attempts")
         must(old.deleted_at in (None, new.deleted_at), "lost", "a tombstone stays as it was first written")
         must(old.outcome is not Status.DONE or new.outcome is Status.DONE, "lost", "what is done stays done")
         if new.run != old.run:

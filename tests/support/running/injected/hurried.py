@@ -24,6 +24,7 @@ def hurry(divisor: int) -> None:
     _shorten(divisor, circuits, "RECOVERY_SECONDS")
     floor_seconds = float(os.environ["INJECTED_RETRY_FLOOR_SECONDS"])
     retry.RetryPolicy.__init__.__kwdefaults__["floor_seconds"] = floor_seconds  # type: ignore[index]
+    retry.RETRIES["standard"] = retry.RetryPolicy()
     retry.OUTAGE = dataclasses.replace(
         retry.OUTAGE,
         floor_seconds=retry.OUTAGE.floor_seconds / divisor,

@@ -13,7 +13,7 @@ from darkroom.domain.images.image import Cause, Image, Status, lease_lapsed, wai
 from darkroom.domain.kernel.errors import WORKER_LOST
 from darkroom.domain.kernel.fingerprint import StackFrame, fingerprint, guilty_frame
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.domain.kernel.retry import MAX_ATTEMPTS
+from darkroom.domain.kernel.lanes import retries_of
 from darkroom.ports.images import Images
 from darkroom.ports.kernel import Clock
 
@@ -89,7 +89,8 @@ def retry_of(image: Image, *, now: Milliseconds) -> Retry | None:
     over = [attempt for attempt in own if not is_in_work or attempt.number != image.attempt]
     if not over:
         return None
-    begins_at, number = image.not_before, image.attempt + 1 if image.attempt < MAX_ATTEMPTS else None
+    begins_at = image.not_before
+    number = image.attempt + 1 if image.attempt < retries_of(image.lane).attempts else None
     if is_in_work:
         number, begins_at = image.attempt, next((each.started_at for each in own if each not in over), None)
     return Retry(

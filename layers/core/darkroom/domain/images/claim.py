@@ -8,14 +8,14 @@ from typing import Any, Literal
 from darkroom.domain.images.image import Attempt, DeadLetterState, Image, Status, has_expired, lease_lapsed
 from darkroom.domain.images.transitions import expire, give_up, transition, unpark
 from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.lanes import retries_of
 from darkroom.domain.kernel.message import Message
-from darkroom.domain.kernel.retry import MAX_ATTEMPTS
 
 LEASE_MARGIN_SECONDS = 30
 """A lease outlasts the function's deadline by this much, because clocks may differ a little."""
 
 REMEMBERED_ATTEMPTS = 10
-"""How many attempts a row describes: those of its last two runs."""
+"""How many attempts a row describes, the latest: of a lane with the usual retries those of two runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +127,7 @@ def claim(image: Image, message: Message, lease: Lease) -> Decision:
         return TooEarly(process_at=image.process_at)
     if image.status is Status.PROCESSING and not lease_lapsed(image, now):  # guard: claim-live-lease
         return NothingToDo(reason="leased")
-    if image.attempt >= MAX_ATTEMPTS:  # guard: claim-attempts-bound
+    if image.attempt >= retries_of(image.lane).attempts:  # guard: claim-attempts-bound
         return GiveUp(image=give_up(image, now=now))
     if image.not_before is not None and image.not_before > now:
         return NothingToDo(reason="backing_off")  # guard: claim-backoff-respected

@@ -26,7 +26,6 @@ from darkroom.domain.images.works import REMEMBERED_ENDS, end_of_work, overlays_
 from darkroom.domain.kernel.errors import BATCH_STOPPED, EXPIRED, FETCH_FAILED, INTERNAL, NEVER_UPLOADED, WORKER_LOST
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import LANES
-from darkroom.domain.kernel.retry import MAX_ATTEMPTS
 from darkroom.domain.kernel.visibility import Visibility, with_prospect
 
 if TYPE_CHECKING:
@@ -484,7 +483,7 @@ def give_up(image: Image, *, now: Milliseconds, cause: Cause | None = None) -> I
     if cause is None and image.status is Status.PROCESSING:
         failure = Failure(
             code=WORKER_LOST,
-            message=f"The worker that was developing this image died in the last of {MAX_ATTEMPTS} attempts. "
+            message=f"The worker that was developing this image died in the last of {image.attempt} attempts. "
             "The operator has been alerted.",
             retryable=True,
         )
@@ -492,7 +491,7 @@ def give_up(image: Image, *, now: Milliseconds, cause: Cause | None = None) -> I
     else:
         failure = Failure(
             code=INTERNAL,
-            message=f"Developing this image failed {MAX_ATTEMPTS} times. The operator has been alerted.",
+            message=f"Developing this image failed {image.attempt} times. The operator has been alerted.",
             retryable=True,
         )
         attempts = ended_attempts(image, now, cause)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from darkroom.domain.kernel.instants import Milliseconds
+from darkroom.domain.kernel.retry import RETRIES, RetryName, RetryPolicy
 from darkroom.domain.kernel.tenants import Tier
 
 type Effort = Literal["fast", "balanced", "small"]
@@ -44,7 +45,8 @@ class Lane:
     """One queue's service level, for the images of tenants with those `tiers`, if it has any. `sla_seconds` is the p99
     from acceptance to a terminal state; `effort` is how long its encoders may look for smaller files if a recipe does
     not say; `concurrency` is its most workers, unless its stack was deployed with another number, and each takes up to
-    `batch_size` images at once. Its queue keeps a message for `retention_seconds`."""
+    `batch_size` images at once. Its queue keeps a message for `retention_seconds`, and `retries` names how
+    its images' failed attempts are retried."""
 
     name: str
     tiers: frozenset[Tier]
@@ -53,6 +55,7 @@ class Lane:
     concurrency: int
     batch_size: int
     retention_seconds: int = 4 * 86_400
+    retries: RetryName = "standard"
 
     def hides_claims(self, visibility_seconds: int) -> bool:
         """Whether a message is hidden anew for its image's lease once that is claimed: its queue would return the
@@ -74,7 +77,7 @@ class Lane:
     def stuck_seconds(self) -> int:
         """How old its oldest unfinished image may become before somebody is woken: older than the retries of one
         failing image make it."""
-        return max(3 * self.sla_seconds, 300)
+        return max(3 * self.sla_seconds, 300, RETRIES[self.retries].least_seconds)
 
     @property
     def release_per_second(self) -> float:
@@ -108,6 +111,11 @@ FAST, SLOW, BULK = LANES["fast"], LANES["slow"], LANES["bulk"]
 def lanes_with(concurrency: Mapping[str, int]) -> Mapping[str, Lane]:
     """The lanes, each with its deployed number of workers."""
     return {name: replace(lane, concurrency=concurrency[name]) for name, lane in LANES.items()}
+
+
+def retries_of(lane: str) -> RetryPolicy:
+    """How images in that lane are retried: as usual in one that this version does not know."""
+    return RETRIES[LANES[lane].retries if lane in LANES else "standard"]
 
 
 def lane_for(tier: Tier) -> Lane:

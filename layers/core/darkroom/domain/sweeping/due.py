@@ -33,8 +33,7 @@ from darkroom.domain.images.transitions import (
     unpark,
 )
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.domain.kernel.lanes import FETCH_DRAIN_FLOOR_PER_SECOND, Lane
-from darkroom.domain.kernel.retry import MAX_ATTEMPTS
+from darkroom.domain.kernel.lanes import FETCH_DRAIN_FLOOR_PER_SECOND, Lane, retries_of
 
 MAX_PAUSE_SECONDS = 3600
 """The longest pause between two looks at one image."""
@@ -160,7 +159,7 @@ def decide_due(
         return _look_for_bytes(image, now, backlog, fetches=fetches)
     if (early := _before_its_time(image, now, service, has_turn=has_turn)) is not None:
         return early
-    if image.attempt >= MAX_ATTEMPTS:
+    if image.attempt >= retries_of(image.lane).attempts:
         return GiveUp(image=give_up(image, now=now))  # guard: sweeper-exhausted-given-up
     if is_paused:  # guard: pause-due-image-parked
         return Park(image=park(image, now=now))

@@ -47,9 +47,9 @@ from darkroom.domain.kernel.errors import (
 )
 from darkroom.domain.kernel.fingerprint import calls_of, shortened
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.domain.kernel.lanes import LANE_DELAY_SECONDS, Lane
+from darkroom.domain.kernel.lanes import LANE_DELAY_SECONDS, Lane, retries_of
 from darkroom.domain.kernel.message import Message
-from darkroom.domain.kernel.retry import MAX_ATTEMPTS, OUTAGE, RetryPolicy, returns_in
+from darkroom.domain.kernel.retry import OUTAGE, returns_in
 from darkroom.domain.recipes.recipes import POINT_STEPS
 from darkroom.imaging import Rendered, developing
 from darkroom.operations.images.enqueue import END_FENCE, seconds_until
@@ -286,7 +286,8 @@ def _claim(ports: TranscodeImagePorts, delivery: ReceivedMessage, *, unit_random
 
     def lease_for(attempt: int) -> Lease:
         lease_until = delivery.deadline + LEASE_MARGIN_SECONDS * 1000  # guard: claim-lease-outlasts-function
-        backoff_seconds = 0 if attempt >= MAX_ATTEMPTS else RetryPolicy().delay_seconds(attempt, unit_random)
+        retries = retries_of(delivery.message.lane)
+        backoff_seconds = 0 if attempt >= retries.attempts else retries.delay_seconds(attempt, unit_random)
         return Lease(
             claimed_by=delivery.receipt,
             request_id=delivery.request_id,
@@ -497,9 +498,9 @@ def _attempt_of(image: Image) -> tuple[str, int, int]:
 def _failed_attempt(
     ports: TranscodeImagePorts, image: Image, error: Exception, *, receive_count: int, unit_random: float
 ) -> TryAgain | Finished:
-    now, cause = ports.clock(), _cause_of(error)
-    gives_up = image.attempt >= MAX_ATTEMPTS
-    delay_seconds = 0 if gives_up else RetryPolicy().delay_seconds(image.attempt, unit_random)
+    now, cause, retries = ports.clock(), _cause_of(error), retries_of(image.lane)
+    gives_up = image.attempt >= retries.attempts
+    delay_seconds = 0 if gives_up else retries.delay_seconds(image.attempt, unit_random)
     if isinstance(error, Retryable):
         delay_seconds = max(delay_seconds, error.retry_after_seconds)
     after = (
