@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.dead_letters.dead_letter import Verdict, explanation_in, explanation_of, verdict_of
+from darkroom.domain.dead_letters.dead_letter import Verdict, explanation_in, explanation_of, verdict_of, without_texts
 from darkroom.domain.images.image import (
     Attempt,
     Cause,
@@ -80,6 +80,13 @@ def test_a_dead_letters_verdict_follows_from_the_row(run: int, image: Image | No
 @pytest.mark.parametrize("text", [None, "", "no JSON", "[]", "{}", '{"v": 2}'])
 def test_an_unreadable_explanation_does_not_count(text: str | None) -> None:
     assert explanation_in(text) is None
+
+
+@pytest.mark.guards("dead-letters-replay-told")
+def test_a_dead_letter_says_how_it_is_replayed_and_no_other_run_does() -> None:
+    told = without_texts(explanation_of(FAILED))
+    assert told["replay"] == f'./darkroom dlq replay --image {FAILED.image_id} --stack "$STACK"'
+    assert explanation_of(pending())["replay"] is None and explanation_of(replace(FAILED, run=2), 1)["replay"] is None
 
 
 def test_of_an_earlier_run_the_row_still_tells_the_attempts() -> None:

@@ -254,9 +254,9 @@ def meaning(case: Case) -> str:
 
 def case_page(out: Console, case: Case, now: Milliseconds, *, log_query: str | None, target: str) -> None:
     """`dlq show`: everything about one case."""
-    message = case.message
-    name = case.dead_letters[0].message_id if message is None else message.image_id
-    display.line(out, f"{name}: {display.printable(case.cause or 'cause unknown')}; {meaning(case)}.", style="bold")
+    display.line(
+        out, f"{_name_of(case)}: {display.printable(case.cause or 'cause unknown')}; {meaning(case)}.", style="bold"
+    )
     for label, value in _facts(case, now):
         display.line(out, f"  {label:<10} {display.printable(value)}")
     attempts(out, case.explanation)
@@ -265,14 +265,23 @@ def case_page(out: Console, case: Case, now: Milliseconds, *, log_query: str | N
         display.line(out, display.printable(case.problem), style="red")
         display.line(out, display.printable_lines(case.dead_letters[0].body[:_BODY_CHARACTERS]))
     display.line(out)
-    what_next = {
+    display.advise(out, [*([("The worker's log:", log_query)] if log_query else []), _what_next(case, target)])
+
+
+def _name_of(case: Case) -> str:
+    return case.dead_letters[0].message_id if case.message is None else case.message.image_id
+
+
+def _what_next(case: Case, target: str) -> tuple[str, str]:
+    """When to do something about the case, and the command for it."""
+    name = _name_of(case)
+    return {
         Verdict.FAILED: ("After the fix:", f"./darkroom dlq replay --image {name}{target}"),
         Verdict.SETTLED: ("To clean up:", f"./darkroom dlq drop --image {name}{target}"),
         Verdict.BATCH: ("After the fix:", wake_again(target)),
         Verdict.WORKING: ("Look again:", f"./darkroom dlq show {name}{target}"),
         Verdict.UNREADABLE_ROW: ("Other such rows:", f"./darkroom doctor{target}"),
     }.get(case.verdict, ("To remove it:", f"./darkroom dlq drop --verdict {case.verdict} --force{target}"))
-    display.advise(out, [*([("The worker's log:", log_query)] if log_query else []), what_next])
 
 
 def retry_page(out: Console, retry: Retry, now: Milliseconds, *, log_query: str | None, target: str) -> None:
@@ -314,7 +323,7 @@ def _goes_on(retry: Retry, now: Milliseconds) -> str:
     return f"{name} begins in {display.age((retry.begins_at - now) / 1000)} at the earliest ({clock} UTC)"
 
 
-def retry_document(retry: Retry, now: Milliseconds) -> dict[str, Any]:
+def retry_document(retry: Retry, now: Milliseconds, *, target: str) -> dict[str, Any]:
     """The same as JSON, in the shape of a case; `retry` says which attempt follows."""
     image = retry.image
     return {
@@ -324,6 +333,7 @@ def retry_document(retry: Retry, now: Milliseconds) -> dict[str, Any]:
         "tenant_id": image.tenant_id,
         "verdict": "retrying",
         "meaning": _goes_on(retry, now),
+        "command": f"./darkroom dlq show {image.image_id}{target}",
         "cause": retry.cause,
         "error_code": None,
         "fingerprint": retry.fingerprint,
@@ -456,8 +466,8 @@ def log_query(explanation: Mapping[str, Any], *, target: str) -> str | None:
     return f"./darkroom logs transcode_image --since {since} --text {shlex.quote(str(last.get('request_id')))}{target}"
 
 
-def document(case: Case, now: Milliseconds) -> dict[str, Any]:
-    """A case as JSON."""
+def document(case: Case, now: Milliseconds, *, target: str) -> dict[str, Any]:
+    """A case as JSON, with the command that replays it or does what else is next."""
     message, image = case.message, case.image
     return {
         "queue": case.queue,
@@ -466,6 +476,7 @@ def document(case: Case, now: Milliseconds) -> dict[str, Any]:
         "tenant_id": None if message is None else message.tenant_id,
         "verdict": case.verdict.value,
         "meaning": meaning(case),
+        "command": _what_next(case, target)[1].partition("    ")[0],  # without the remark behind it
         "cause": case.cause,
         "error_code": case.error_code,
         "fingerprint": case.fingerprint,

@@ -107,8 +107,8 @@ def list_(stack: Stack, filters: DeadLetterFilters, *, limit: int, as_json: bool
             "queues": listing.depths,
             "dead_letters_read": listing.dead_letters,
             "incomplete": list(listing.incomplete),
-            "cases": [pages.document(case, stack.clock()) for case in listing.cases],
-            "coming": [pages.document(case, stack.clock()) for case in given_up.coming],
+            "cases": [pages.document(case, stack.clock(), target=stack.options) for case in listing.cases],
+            "coming": [pages.document(case, stack.clock(), target=stack.options) for case in given_up.coming],
             "unfetched": [image.image_id for image in given_up.unfetched],
             "retrying": [] if retrying is None else [pages.defect_document(defect) for defect in retrying.defects],
         }
@@ -182,7 +182,7 @@ def show(stack: Stack, name: str, *, limit: int, as_json: bool) -> None:
         _show_retry(stack, retry, as_json=as_json)
         return
     if as_json:
-        display.print_json([pages.document(case, stack.clock()) for case in cases])
+        display.print_json([pages.document(case, stack.clock(), target=stack.options) for case in cases])
         return
     out = display.output()
     for number, case in enumerate(cases):
@@ -206,7 +206,7 @@ def _retry(stack: Stack, image_id: str) -> Retry | None:
 def _show_retry(stack: Stack, retry: Retry, *, as_json: bool) -> None:
     """An image that has no dead letter because it is not given up yet."""
     if as_json:
-        display.print_json([pages.retry_document(retry, stack.clock())])
+        display.print_json([pages.retry_document(retry, stack.clock(), target=stack.options)])
         return
     query = _log_query(stack, retry.explanation)
     pages.retry_page(display.output(), retry, stack.clock(), log_query=query, target=stack.options)

@@ -77,7 +77,11 @@ def test_one_case_is_shown_with_its_stacks_and_the_log_to_read(run: Run, stack: 
     for text in ("ZeroDivisionError: a bug", "  boom", "request r", "failed, run 1, attempt 5"):
         assert text in shown
     assert "./darkroom logs transcode_image --since 2026-11-21T08:59Z --text r --stack shop" in shown
-    assert f"./darkroom dlq replay --image {FAILED.image_id} --stack shop" in shown
+    replays = f"./darkroom dlq replay --image {FAILED.image_id} --stack"
+    assert f"{replays} shop" in shown
+    (shown_as_json,) = json.loads(run("dlq", "show", FAILED.image_id, "--json").stdout)
+    assert shown_as_json["command"] == f"{replays} shop --region eu-west-1"
+    assert shown_as_json["explanation"]["replay"] == f'{replays} "$STACK"', "which the dead letter itself says"
 
 
 def test_an_unreadable_dead_letter_is_shown_by_its_message_id_and_cannot_move_the_cursor(

@@ -61,7 +61,8 @@ def is_refused(image: Image) -> bool:
 
 def explanation_of(image: Image, run: int | None = None) -> dict[str, Any]:
     """Explains as JSON why a run of an image (by default its latest) ended so: its cause, every attempt of it that the
-    row still has, and where to look. For an earlier run the row has only the attempts."""
+    row still has, where to look, and with which command an operator replays it: a dead letter is often read where
+    nothing else explains it. For an earlier run the row has only the attempts."""
     run = image.run if run is None else run
     attempts = [attempt for attempt in image.attempts if attempt.run == run]
     lost = [attempt for attempt in attempts if attempt.ended_at is None]
@@ -82,6 +83,8 @@ def explanation_of(image: Image, run: int | None = None) -> dict[str, Any]:
         if not lost or (error is not None and error.code != WORKER_LOST)
         else "The worker's log tells a timeout (Task timed out) from a memory kill (signal: killed): filter the "
         f'transcoder\'s log group by "{lost[-1].request_id}".',
+        # guard: dead-letters-replay-told
+        "replay": None if error is None else f'./darkroom dlq replay --image {image.image_id} --stack "$STACK"',
     }
 
 
