@@ -56,9 +56,11 @@ class LaneWorker:
         }
         change_visibility(self.sqs, urls[source], receipt_handle, seconds)
 
-    def hide(self, lane: str, receipt_handle: str, seconds: int) -> None:
-        """The same while its image is being developed, which waits for this: tried once, and not for long."""
-        change_visibility(clients.impatient(self.sqs), self.queue_urls[lane], receipt_handle, seconds)
+    def hide(self, queue: str, receipt_handle: str, seconds: int) -> None:
+        """The same for a message in the queue of that name, while its image waits to be developed: tried once, and not
+        for long. Queues of one stack differ in their names alone."""
+        url = f"{next(iter(self.queue_urls.values())).rpartition('/')[0]}/{queue}"
+        change_visibility(clients.impatient(self.sqs), url, receipt_handle, seconds)
 
 
 def wire() -> tuple[TranscodeImagePorts, LaneWorker]:
