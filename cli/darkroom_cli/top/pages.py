@@ -42,9 +42,6 @@ ROWS = 12
 
 _GAP = 3
 _BAD, _WARN, _GOOD, _DIM, _HEAD = "bold red", "yellow", "green", "bright_black", "bold"
-_STUCK_FACTOR, _STUCK_SECONDS = 3, 300
-"""An image is stuck after so many times its lane's service level, and at least that many seconds: as the alarms say."""
-
 _WARN_FULL, _BAD_FULL = 0.5, 0.8
 
 FAILING_PERCENT = 20
@@ -239,8 +236,7 @@ def _lane(view: View, lane: Lane, waits: LaneWaits | None, *, is_paused: bool) -
 def _oldest(oldest_seconds: float | None, lane: Lane, *, is_known: bool, is_paused: bool) -> Text:
     if oldest_seconds is None:
         return Text("-", style=_DIM) if is_known else _unknown()
-    stuck_seconds = max(_STUCK_FACTOR * lane.sla_seconds, _STUCK_SECONDS)
-    style = _BAD if oldest_seconds > stuck_seconds else _WARN if oldest_seconds > lane.sla_seconds else ""
+    style = _BAD if oldest_seconds > lane.stuck_seconds else _WARN if oldest_seconds > lane.sla_seconds else ""
     return Text(age(oldest_seconds), style="" if is_paused else style)
 
 
