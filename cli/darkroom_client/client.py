@@ -11,7 +11,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
@@ -362,7 +362,18 @@ class Api:
                 break
         if answer is None or not response.is_success:
             raise Refused(refusal(response), status_code=response.status_code)
-        return answer
+        return self._confirmed(answer) if answer.document["status"] == "awaiting_upload" else answer
+
+    def _confirmed(self, answer: StatusAnswer) -> StatusAnswer:
+        """The answer to a confirmation that the file was sent; `answer` if there is none: S3 tells the stack, too."""
+        image_id = answer.document["id"]
+        try:
+            response = self._client.post(f"/uploads/{image_id}/done")
+        except httpx.HTTPError:  # guard: cli-upload-unconfirmed-accepted
+            return answer
+        if response.status_code != httpx.codes.OK:
+            return answer
+        return replace(self._answer(response, asked_for=image_id), replayed=answer.replayed)
 
     def _announce(
         self, announcement: Mapping[str, Any], idempotency_key: str | None

@@ -222,6 +222,7 @@ ROUTES = tuple(route for route in gateways.ROUTES if route.function != "serve_pa
 WITH_AN_ID = tuple(route for route in ROUTES if "{id}" in route.path)
 OWN = {
     "GET /images/{id}": 200,
+    "POST /uploads/{id}/done": 200,
     "PATCH /images/{id}": 200,
     "DELETE /images/{id}": 204,
     "GET /images/{id}/status": 200,
@@ -447,8 +448,9 @@ def test_head_is_answered_as_get_without_a_body_whoever_asks(city: City) -> None
 def test_its_owner_gets_it(city: City) -> None:
     for route in sorted(WITH_AN_ID, key=lambda route: route.method == "DELETE"):
         for owner in (city.acme, city.globex):
-            # Only a waiting image can be rescheduled, and only a done one has variants, and gets more.
-            is_of_variant = "/variants" in route.path
+            # Only a waiting image can be rescheduled; only a done one has variants, and gets more; no file has come for
+            # the announced one.
+            is_of_variant = "/variants" in route.path or route.path == "/uploads/{id}/done"
             image_ids = (owner.done,) if is_of_variant else owner.ids_for(route)
             image_ids = (owner.scheduled,) if name_of(route) == "PATCH /images/{id}" else image_ids
             for image_id in image_ids:

@@ -93,13 +93,15 @@ def test_any_other_image_does_not_exist_for_it(gateway: Gateway) -> None:
     locations = [posted(gateway, headers).headers["Location"] for headers in (BEARER, other)]
     for location in (*locations, f"/images/{'0' * 26}/status"):
         assert code_of(gateway.request("GET", location, headers=browser)) == (404, "unknown_image")
+    others = posted(gateway, BEARER, "/uploads", announcement_of(OTHER_PHOTO)).body["id"]
+    assert code_of(posted(gateway, browser, f"/uploads/{others}/done", b"")) == (404, "unknown_image")
 
 
-TAKEN = {"postImage", "postUpload", "getImageStatus"}
+TAKEN = {"postImage", "postUpload", "confirmUpload", "getImageStatus"}
 
 
 @pytest.mark.guards("upload-token-routes")
-def test_every_route_refuses_a_token_but_three(gateway: Gateway) -> None:
+def test_every_route_refuses_a_token_but_four(gateway: Gateway) -> None:
     assert {route.name for route in ROUTES if route.takes_upload_tokens} == TAKEN
     browser = token_of(gateway)
     image_id = posted(gateway, browser).body["id"]

@@ -170,6 +170,26 @@ def test_an_upload_is_announced_comes_and_is_developed(functions: Functions) -> 
     }
 
 
+def confirm(functions: Functions, image_id: str) -> dict[str, Any]:
+    return call(functions.begin_upload, http_event("POST", f"/uploads/{image_id}/done"))
+
+
+def test_a_confirmed_upload_is_accepted_without_an_event(functions: Functions) -> None:
+    image_id = document(functions.begin())["id"]
+    refusal = problem(confirm(functions, image_id), 409, "not_uploaded")
+    assert "announce it again" in refusal["detail"]
+    boto3.client("s3").put_object(Bucket="uploads", Key=f"uploads/{image_id}", Body=PHOTO)
+    for _ in range(2):  # the second reminder finds nothing to do
+        confirmed = confirm(functions, image_id)
+        assert (confirmed["statusCode"], document(confirmed)["status"]) == (200, "awaiting_upload")
+        assert int(confirmed["headers"]["Retry-After"]) > 0
+    assert functions.hear() == {"batchItemFailures": []}
+    assert (functions.row(image_id).status, functions.objects("uploads")) == (Status.PENDING, [])
+    call(functions.transcode_image, received(functions.aws.slow_queue_url))
+    late = confirm(functions, image_id)
+    assert (late["statusCode"], document(late)["status"], "Retry-After" in late["headers"]) == (200, "done", False)
+
+
 def test_a_repeated_announcement_is_answered_with_a_fresh_form_and_after_the_upload_with_its_image(
     functions: Functions,
 ) -> None:

@@ -233,7 +233,7 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
         ("s3:ListBucket", "${OriginalsBucket.Arn}"),
         ("dynamodb:GetItem", "${UsageTable.Arn}"),
     },
-    "begin_upload": {("dynamodb:GetItem", "${UsageTable.Arn}")},
+    "begin_upload": {("dynamodb:GetItem", "${UsageTable.Arn}"), ("s3:ListBucket", "${UploadsBucket.Arn}")},
     "hold_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
     "accept_upload": {("s3:ListBucket", "${UploadsBucket.Arn}"), ("s3:ListBucket", "${OriginalsBucket.Arn}")},
     # Which buckets tenants' imports may name only an operator knows.

@@ -363,6 +363,7 @@ class BeginUploadSettings(QuotaSettings, FileSettings, MessageKeySettings, EdgeS
     endpoints_table: str = ""
     batches_table: str = ""
     uploads_bucket: str
+    upload_queue_url: str
     outputs_bucket: str
 
 

@@ -239,6 +239,8 @@ export class DarkroomUploader {
         } finally {
             clearInterval(renewal);
         }
+        // S3 tells it, too, later.
+        await this.ask("POST", `/uploads/${document.id}/done`, { signal, bearer }).catch(() => {});
         return { ...answer, document };
     }
 }

@@ -291,7 +291,7 @@ def _operation(route: Route, access: Access, components: _Components) -> Json:
     else:
         codes += _REFUSED_BY_US[access]
         if access == "keys" and route.takes_upload_tokens:
-            codes += _OF_UPLOAD_TOKENS if route.method == "POST" else _OF_UPLOAD_TOKENS[:1]
+            codes += _OF_UPLOAD_TOKENS if route.body is not None else _OF_UPLOAD_TOKENS[:1]
         gateways |= {*_REFUSED_BY_GATEWAY[access]}
     if route.body is not None:
         gateways.add(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)

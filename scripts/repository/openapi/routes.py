@@ -15,7 +15,7 @@ from darkroom.http.imports.routes import POST_IMAGE
 from darkroom.http.kernel.openapi_route import GET_OPENAPI
 from darkroom.http.kernel.route import Route
 from darkroom.http.schedules.routes import PATCH_IMAGE
-from darkroom.http.uploads.routes import POST_UPLOAD, POST_UPLOAD_TOKEN
+from darkroom.http.uploads.routes import POST_UPLOAD, POST_UPLOAD_DONE, POST_UPLOAD_TOKEN
 from darkroom.http.usage.routes import GET_USAGE
 from darkroom.http.webhooks.routes import WEBHOOK_ROUTES
 from darkroom.settings import Access
@@ -23,6 +23,7 @@ from darkroom.settings import Access
 ROUTES = (
     POST_IMAGE,
     POST_UPLOAD,
+    POST_UPLOAD_DONE,
     POST_UPLOAD_TOKEN,
     LIST_IMAGES,
     GET_IMAGE,

@@ -50,6 +50,9 @@ _webhooks: list[str] = []
 _batches: list[str] = []
 """The ids of the open ones, which images may join."""
 
+_images: list[str] = []
+"""The ids of those that were sent in their request and not deleted: there is nothing left to confirm."""
+
 PHOTOS = {
     media_type: [encoded(picture(width, height), file_format) for width, height in ((1, 1), (64, 48), (33, 200))]
     for media_type, file_format in (
@@ -99,9 +102,8 @@ def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -
         if case.media_type == "multipart/form-data" and isinstance(case.body, dict):
             case.headers["Content-Type"] = f"multipart/form-data; boundary={_RUN}"
             kwargs["data"] = _form(case.body["file"])
-    elif (case.method, case.path) == ("POST", "/uploads") and isinstance(case.body, dict):
-        said: dict[str, Any] = {name: value for name, value in case.body.items() if value is not None}
-        case.body = _good_order(said) | {"bytes": min(said["bytes"], _SMALL_BYTES)}
+    elif case.path.startswith("/uploads"):
+        _make_upload_good(case)
     elif (case.method, case.path) == ("POST", "/images/{id}/variants") and isinstance(case.body, dict):
         case.body = _good_addition({name: value for name, value in case.body.items() if value is not None})
     elif (case.method, case.path) == ("POST", "/images/{id}/edits") and isinstance(case.body, dict):
@@ -133,8 +135,12 @@ def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -
 
 @schemathesis.hook
 def after_call(context: HookContext, case: Case[Any], response: Response) -> None:
-    """Remembers which webhooks and open batches there are."""
-    if (case.method, case.path, response.status_code) == ("POST", "/webhooks", 201):
+    """Remembers which images, webhooks and open batches there are."""
+    if (case.method, case.path, response.status_code) == ("POST", "/images", 202):
+        _images.append(response.json()["id"])
+    elif (case.method, case.path, response.status_code) == ("DELETE", "/images/{id}", 204):
+        _images[:] = [image for image in _images if image != case.path_parameters["id"]]
+    elif (case.method, case.path, response.status_code) == ("POST", "/webhooks", 201):
         _webhooks.append(response.json()["id"])
     elif (case.method, case.path, response.status_code) == ("DELETE", "/webhooks/{id}", 204):
         _webhooks[:] = [webhook for webhook in _webhooks if webhook != case.path_parameters["id"]]
@@ -142,6 +148,14 @@ def after_call(context: HookContext, case: Case[Any], response: Response) -> Non
         _batches.append(response.json()["id"])
     elif case.path.startswith("/batches/") and case.method in ("POST", "DELETE") and response.status_code == 200:
         _batches[:] = [batch for batch in _batches if batch != case.path_parameters["id"]]
+
+
+def _make_upload_good(case: Case[Any]) -> None:
+    if case.path == "/uploads/{id}/done":
+        case.path_parameters["id"] = [case.path_parameters["id"], *_images][-1]
+    elif case.method == "POST" and isinstance(case.body, dict):
+        said: dict[str, Any] = {name: value for name, value in case.body.items() if value is not None}
+        case.body = _good_order(said) | {"bytes": min(said["bytes"], _SMALL_BYTES)}
 
 
 def _form(photo: Any) -> bytes:

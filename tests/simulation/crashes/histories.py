@@ -512,6 +512,16 @@ def _uploaded(world: World) -> str:
     return image_id
 
 
+def _uploaded_and_confirmed(world: World) -> str:
+    """S3 tells nobody; the client confirms its upload, and once more, when it may have been accepted."""
+    image_id, key = announce(world)
+    world.upload(key, PHOTO, events=0)
+    for doing in ("confirming", "confirming again"):
+        insist(world, doing, 200, "POST", f"/uploads/{image_id}/done")
+    world.settle()
+    return image_id
+
+
 def _uploaded_without_notification(world: World) -> str:
     image_id, key = announce(world)
     world.upload(key, PHOTO, events=0)
@@ -629,6 +639,7 @@ HISTORIES = {
         ),
         History(name="refused", play=_refused, ends=(Status.FAILED,)),
         History(name="uploaded", play=_uploaded, ends=(Status.DONE,)),
+        History(name="uploaded and confirmed", play=_uploaded_and_confirmed, ends=(Status.DONE,)),
         History(name="uploaded without notification", play=_uploaded_without_notification, ends=(Status.DONE,)),
         History(name="never uploaded", play=_never_uploaded, ends=(Status.EXPIRED,)),
         History(name="fetched", play=_fetched, ends=(Status.DONE,)),

@@ -145,7 +145,7 @@ _DENIAL = {
     "dynamodb": (400, "AccessDeniedException"),
     "sqs": (403, "AccessDenied"),
     "sns": (403, "AuthorizationError"),
-    "secretsmanager": (400, "AccessDeniedException"),
+    "secrets-manager": (400, "AccessDeniedException"),
 }
 
 _THROTTLING = {
@@ -158,7 +158,7 @@ _THROTTLING = {
     # https://docs.aws.amazon.com/sns/latest/api/API_PublishBatch.html#API_PublishBatch_Errors
     "sns": (429, "Throttled"),
     # https://docs.aws.amazon.com/secretsmanager/latest/apireference/CommonErrors.html
-    "secretsmanager": (400, "ThrottlingException"),
+    "secrets-manager": (400, "ThrottlingException"),
 }
 
 

@@ -350,7 +350,7 @@ class World:
     ) -> Any:
         """The API's answer: 500 if the function gave none."""
         behind = {"DELETE": "delete_image", "GET": "read_image", "PATCH": "reschedule_image"}
-        function = behind.get(method, "begin_upload" if path == "/uploads" else "submit_image")
+        function = behind.get(method, "begin_upload" if path.startswith("/uploads") else "submit_image")
         headers = {"content-type": content_type} | ({"idempotency-key": key} if key else {})
         event = {
             "version": "2.0",

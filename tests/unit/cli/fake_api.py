@@ -59,6 +59,7 @@ class FakeApi:
         self.faults: dict[str, deque[Reply]] = {name: deque() for name in names}
         self.announced: list[dict[str, Any]] = []
         self.stored: dict[str, bytes] = {}
+        self.confirmed: list[str] = []
         self.polls_until_done = 1
         self.ends_as: dict[bytes, str] = {}
         self.refuses: dict[bytes, dict[str, Any]] = {}
@@ -83,7 +84,11 @@ class FakeApi:
     @property
     def posts(self) -> list[Seen]:
         """The uploads and announcements that arrived."""
-        return [request for request in self.requests if request.method == "POST" and request.path != "/store"]
+        return [
+            request
+            for request in self.requests
+            if request.method == "POST" and request.path != "/store" and not request.path.endswith("/done")
+        ]
 
     @property
     def forms(self) -> list[dict[str, bytes]]:
@@ -147,7 +152,8 @@ class FakeApi:
 
             def do_POST(self) -> None:
                 answers = {"/uploads": fake._announce, "/store": fake._store}
-                self._serve(answers.get(urlsplit(self.path).path, fake._post))
+                path = urlsplit(self.path).path
+                self._serve(fake._confirm if path.endswith("/done") else answers.get(path, fake._post))
 
             def do_GET(self) -> None:
                 self._serve(fake._file if self.path.startswith("/files/") else fake._get)
@@ -227,6 +233,11 @@ class FakeApi:
         form = {"url": f"{self.url}/store", "fields": fields, "expires_at": "2026-01-01T00:05:00.000Z"}
         body = image | {"upload": form if awaited else None}
         return Reply(status=201 if awaited else 202, body=body)
+
+    def _confirm(self, seen: Seen) -> Reply:
+        image_id = seen.path.split("/")[2]
+        self.confirmed.append(image_id)
+        return Reply(status=200, body=self.images[image_id])
 
     def _store(self, seen: Seen) -> Reply:
         fields = fields_of(seen)

@@ -34,7 +34,7 @@ def test_a_large_file_is_announced_and_sent_by_the_form_and_a_small_one_in_its_r
         {"bytes": len(LARGE), "sha256": hashlib.sha256(LARGE).hexdigest(), "content_type": "image/png"}
     ]
     (image_id,) = api.stored
-    assert api.stored[image_id] == LARGE
+    assert (api.stored[image_id], api.confirmed) == (LARGE, [image_id])
     assert api.images[image_id]["status"] == "done"
 
 
@@ -78,6 +78,26 @@ def test_what_the_store_cannot_take_now_is_sent_again_by_a_fresh_form(run: Run, 
     assert result.exit_code == 0, result.output
     assert [form["policy"] for form in api.forms] == [b"1", b"2"]
     assert len({post.headers["idempotency-key"] for post in api.posts}) == 1 == len(api.images)
+
+
+@pytest.mark.guards("cli-upload-unconfirmed-accepted", case="lost")
+@pytest.mark.parametrize(
+    "trouble",
+    [Reply(lost=True), problem(404, "unknown_path", "There is nothing."), Reply(status=503)],
+    ids=["lost", "older", "busy"],
+)
+def test_a_file_that_cannot_be_confirmed_is_accepted_all_the_same(api: FakeApi, tmp_path: Path, trouble: Reply) -> None:
+    (tmp_path / "large.png").write_bytes(LARGE)
+    answer = api._announce
+
+    def announced(seen: Any) -> Reply:
+        api.faults["POST"].append(trouble)  # for the next request, the confirmation
+        return answer(seen)
+
+    api._announce = announced  # type: ignore[method-assign]
+    with Api(api.url) as client:
+        sent = client.send_announced(tmp_path / "large.png", announcement={}, idempotency_key="k")
+    assert (sent.document["status"], len(api.stored)) == ("awaiting_upload", 1)
 
 
 def test_a_file_that_the_store_took_without_our_hearing_of_it_is_not_sent_again(run: Run, api: FakeApi) -> None:

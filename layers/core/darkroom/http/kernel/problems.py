@@ -394,6 +394,13 @@ _TABLE = (
         example="Only a scheduled image can be rescheduled. This one is done.",
     ),
     ProblemType(
+        code="not_uploaded",
+        status=HTTPStatus.CONFLICT,
+        title="The file is not there",
+        example="The announced file is not there. Send it with the form that POST /uploads returned, or announce it "
+        "again for another form; then confirm it.",
+    ),
+    ProblemType(
         code="not_done",
         status=HTTPStatus.CONFLICT,
         title="The image is not done",

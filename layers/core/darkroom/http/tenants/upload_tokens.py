@@ -28,8 +28,9 @@ def refuse_what_tokens_may_not(app: Router, route: Route) -> None:
     if not route.takes_upload_tokens:  # guard: upload-token-routes
         raise insufficient_scope(
             route,
-            "With an upload token, photos can be sent (POST /images, POST /uploads), and the status of those that were "
-            "sent with it can be asked for (GET /images/{id}/status). Use an API key, on a server, for anything else.",
+            "With an upload token, photos can be sent (POST /images, POST /uploads, POST /uploads/{id}/done), and the "
+            "status of those that were sent with it can be asked for (GET /images/{id}/status). Use an API key, on a "
+            "server, for anything else.",
         )
     if token.origins and app.current_event.headers.get("origin") not in token.origins:  # guard: upload-token-origins
         raise refusal("This upload token is for websites that this request does not come from, by its header Origin.")

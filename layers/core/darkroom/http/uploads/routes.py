@@ -5,10 +5,17 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from darkroom.domain.kernel.sizes import limit_in_words
-from darkroom.http.images.documents import UploadDocument
+from darkroom.http.images.documents import StatusDocument, UploadDocument
 from darkroom.http.images.order_fields import IDEMPOTENCY_KEY, OF_EVERY_ORDER
 from darkroom.http.images.request_models import MAX_ORDER_BYTES
-from darkroom.http.kernel.headers import EXAMPLE_WEBHOOK_ID, LOCATION_OF_STATUS, REPLAYED, RETRY_AFTER
+from darkroom.http.images.routes import ID
+from darkroom.http.kernel.headers import (
+    EXAMPLE_WEBHOOK_ID,
+    LOCATION_OF_STATUS,
+    REPLAYED,
+    RETRY_AFTER,
+    RETRY_AFTER_WHILE_UNFINISHED,
+)
 from darkroom.http.kernel.route import Body, Route, RouteAnswer
 from darkroom.http.uploads.announcements import Announcement
 from darkroom.http.uploads.upload_tokens import TokenRequest, UploadTokenDocument
@@ -53,6 +60,29 @@ POST_UPLOAD = Route(
         "unknown_on_duplicate",
         *OF_EVERY_ORDER,
     ),
+    is_rate_limited=True,
+    takes_upload_tokens=True,
+)
+
+POST_UPLOAD_DONE = Route(
+    method="POST",
+    path="/uploads/{id}/done",
+    name="confirmUpload",
+    summary="Confirm an upload",
+    description=(
+        "Says that the announced file was sent, which S3 says too, but sometimes a minute later. Whichever comes first "
+        "starts the work, once; after that, the answer is the image as it is."
+    ),
+    parameters=(ID,),
+    answers=(
+        RouteAnswer(
+            status=HTTPStatus.OK,
+            description="The file is there. The image in its current state.",
+            kind=StatusDocument,
+            headers=(RETRY_AFTER_WHILE_UNFINISHED,),
+        ),
+    ),
+    problems=("unknown_image", "unknown_path", "not_uploaded", "too_many_requests", "unavailable"),
     is_rate_limited=True,
     takes_upload_tokens=True,
 )

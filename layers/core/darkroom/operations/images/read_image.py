@@ -13,7 +13,7 @@ from darkroom.domain.kernel.ids import is_image_id
 from darkroom.domain.kernel.visibility import Visibility, visibility_of_key
 from darkroom.operations.images.estimate import Estimator
 from darkroom.operations.images.list_images import ListImagesPorts
-from darkroom.ports.images import Outputs, UrlSigner
+from darkroom.ports.images import Images, Outputs, UrlSigner
 from darkroom.ports.kernel import Clock
 
 
@@ -57,7 +57,15 @@ class ReadImagePorts(ListImagesPorts):
 def read_image(ports: ReadImagePorts, image_id: str, *, tenant_id: str, upload_token: str | None = None) -> Image:
     """The image in its current state; for who has an upload token of that id, if it was uploaded with it. Raises
     UnknownImage, and Retryable if the table cannot answer."""
-    image = _owned(ports, image_id, tenant_id)
+    return owned_image(ports.images, image_id, tenant_id=tenant_id, upload_token=upload_token)
+
+
+def owned_image(images: Images, image_id: str, *, tenant_id: str, upload_token: str | None = None) -> Image:
+    """As `read_image`, for operations that read nothing else."""
+    image = images.get(image_id) if is_image_id(image_id) else None
+    # guard: erasure-deleted-image-unknown, tenants-read-own-only
+    if image is None or image.tenant_id != tenant_id or image.is_deleted:
+        raise UnknownImage
     if upload_token is not None and image.upload_token != upload_token:  # guard: upload-token-own-images
         raise UnknownImage
     return image
@@ -80,7 +88,7 @@ def variant_url(ports: ReadImagePorts, image_id: str, name: str, *, tenant_id: s
     Raises UnknownImage, VariantNotReady, UnknownVariant, VariantMissing, and Retryable if the table cannot answer. If
     the store cannot answer, the URL is returned all the same.
     """
-    image = _owned(ports, image_id, tenant_id)
+    image = owned_image(ports.images, image_id, tenant_id=tenant_id)
     if not image.variants:  # guard: redo-earlier-variants-served
         raise VariantNotReady(image)
     variant = next((variant for variant in image.variants if variant.name == name), None)
@@ -100,11 +108,3 @@ def _is_known_to_be_missing(ports: ReadImagePorts, variant: Variant) -> bool:
     # guard: variant-store-outage-tolerated
     except Retryable:  # nothing is known: the row says that it is there, and the client asks the store itself
         return False
-
-
-def _owned(ports: ReadImagePorts, image_id: str, tenant_id: str) -> Image:
-    image = ports.images.get(image_id) if is_image_id(image_id) else None
-    # guard: erasure-deleted-image-unknown, tenants-read-own-only
-    if image is None or image.tenant_id != tenant_id or image.is_deleted:
-        raise UnknownImage
-    return image

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from darkroom.aws.images.images_table import ImagesTable
 from darkroom.aws.images.objects import OutputsBucket
+from darkroom.aws.images.queues import SqsUploadQueue
 from darkroom.aws.kernel import circuits, clients
 from darkroom.aws.uploads.uploads import UploadsBucket
 from darkroom.operations.uploads.begin_upload import BeginUploadPorts
+from darkroom.operations.uploads.confirm_upload import ConfirmUploadPorts
 from darkroom.operations.uploads.create_upload_token import CreateUploadTokenPorts
 from darkroom.settings import BeginUploadSettings
 from darkroom.wiring.kernel.api_dependencies import (
@@ -17,7 +19,7 @@ from darkroom.wiring.kernel.api_dependencies import (
     upload_token_uses_of,
 )
 from darkroom.wiring.kernel.batches import join_batch_of
-from darkroom.wiring.kernel.message_keys import message_keys_of
+from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
 from darkroom.wiring.kernel.recipients import has_recipient_of
 from darkroom.wiring.kernel.runtime import clock, randomness
 
@@ -56,3 +58,14 @@ def wire() -> tuple[BeginUploadPorts, CreateUploadTokenPorts, Edge]:
         circuits.of_dynamodb(dynamodb, settings.images_table),
     )
     return ports, tokens_ports, edge
+
+
+def wire_confirmation() -> ConfirmUploadPorts:
+    """The ports of `confirm_upload`, from the function's environment."""
+    settings = BeginUploadSettings.read()
+    signer = signer_of(message_keys_of(settings))
+    return ConfirmUploadPorts(
+        images=ImagesTable(clients.dynamodb_client(), settings.images_table),
+        uploads=UploadsBucket(clients.s3_client(), settings.uploads_bucket),
+        upload_queue=SqsUploadQueue(clients.sqs_client(), settings.upload_queue_url, signer),
+    )
