@@ -162,7 +162,12 @@ class Measuring:
             self.client,
             {"fast": "shop-fast", "slow": "shop-slow"},
             namespace="Darkroom/shop",
-            function_names={"read_image": "shop-Read-X", "transcode_image": "shop-Transcode-X", "idle": "shop-Idle-X"},
+            function_names={
+                "read_image": "shop-Read-X",
+                "submit_image": "shop-Submit-X",
+                "transcode_image": "shop-Transcode-X",
+                "idle": "shop-Idle-X",
+            },
         )
 
     def put(
@@ -220,6 +225,28 @@ def test_releases_were_as_late_as_the_latest_of_the_last_hour(aws: Aws) -> None:
     for minutes_ago, seconds in ((50, 90.0), (20, 3.0), (70, 900.0)):
         cloudwatch.put("ReleaseLatenessSeconds", seconds, minutes_ago=minutes_ago)
     assert cloudwatch.port.latest(NOW).release_lateness_seconds == 90.0
+
+
+def test_accepting_takes_what_it_took_in_the_slowest_minutes_of_the_last_hour(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloudwatch = Measuring()
+    asked: list[Any] = []
+    answer = cloudwatch.client.get_metric_data
+
+    def without_percentiles(*, MetricDataQueries: Any, **others: Any) -> Any:  # noqa: N803 -- as boto3 has it; moto has none
+        asked.extend(query["MetricStat"] for query in MetricDataQueries if query["Id"] == "accept")
+        for query in MetricDataQueries:
+            if query["Id"] == "accept":
+                query["MetricStat"] = query["MetricStat"] | {"Stat": "Maximum"}
+        return answer(MetricDataQueries=MetricDataQueries, **others)
+
+    monkeypatch.setattr(cloudwatch.client, "get_metric_data", without_percentiles)
+    for minutes_ago, milliseconds in ((70, 7000), (40, 180), (20, 90)):
+        cloudwatch.put("Duration", milliseconds, minutes_ago=minutes_ago, function="shop-Submit-X")
+    cloudwatch.put("Duration", 9000, minutes_ago=20, function="shop-Transcode-X")
+    assert cloudwatch.port.latest(NOW).accept_p99_milliseconds == 180
+    assert asked[0]["Stat"] == "p99" and asked[0]["Period"] == 300
 
 
 def test_a_history_has_each_whole_minute_of_three_hours_and_says_what_was_not_measured(aws: Aws) -> None:
@@ -387,7 +414,7 @@ def test_an_hour_of_looking_at_a_quiet_stack_costs_what_the_page_of_the_command_
         sum(len(waiting_shards_of(lane)) for lane in LANES) + given_up,
     )
     of_budgets, of_minutes, of_functions = sorted(clients.metrics)
-    assert (of_budgets, of_minutes) == (2 * len(LANES), 2 * len(LANES) + 1)
+    assert (of_budgets, of_minutes) == (2 * len(LANES), 2 * len(LANES) + 2)
     assert of_functions == len(resources("AWS::Lambda::Function"))
     units = looks * each["Query"] / 2 + slow * (now_and_then["Query"] + now_and_then["Scan"]) / 2
     dollars = cost(

@@ -33,6 +33,9 @@ def document(
         "alarms": None if alarms is None else [_alarm(alarm, alarms, options) for alarm in alarms],
         "lanes": [_lane(observation, lane) for lane in observation.service.values()],
         "error_budget": _error_budget(observation),
+        "accept_p99_milliseconds": None
+        if observation.measured.value is None
+        else observation.measured.value.accept_p99_milliseconds,
         "working": None if unfinished is None else [_working(worker) for worker in unfinished.working],
         "retrying": None if unfinished is None else [_defect(defect, observation) for defect in unfinished.defects],
         "looked_at": None if unfinished is None else {"images": unfinished.looked_at, "is_all": unfinished.is_all},

@@ -51,6 +51,9 @@ _WARN_LEFT_PERCENT = 25
 _LEAST_SHOWN_BURN = 0.05
 _HERE = "./darkroom top"
 _NARROWEST = 20
+_SLOW_ACCEPT_MILLISECONDS = 2000
+"""More than photos of 4 MiB take: a store or the account's concurrency is slow."""
+
 _OF_LANES = ("queues", "unfinished", "drains", "outcomes", "budgets", "measured")
 
 
@@ -209,9 +212,19 @@ def _lanes(view: View, width: int, rows: int) -> Section:
         table.add(*_lane(view, lane, waits, is_paused=is_paused))
     section.lines += table.lines(width)
     section.lines += _budgets(view, width)
+    section.lines += _accepting(view)
     if late:
         section.command = f"./darkroom ls --late{view.options}"
     return section
+
+
+def _accepting(view: View) -> list[Text]:
+    measured = view.observation.measured.value
+    if measured is None or measured.accept_p99_milliseconds is None:
+        return []
+    took = measured.accept_p99_milliseconds
+    sentence = f"  accepting: p99 {took:,.0f} ms in the slowest five minutes of the last hour"
+    return [Text(sentence, style=_WARN if took > _SLOW_ACCEPT_MILLISECONDS else _DIM)]
 
 
 def _lane(view: View, lane: Lane, waits: LaneWaits | None, *, is_paused: bool) -> list[Text]:

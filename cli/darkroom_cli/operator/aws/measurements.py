@@ -60,6 +60,9 @@ class CloudWatchMeasurements:
             *(_query(f"out{place}", "AWS/SQS", "NumberOfMessagesDeleted", {"QueueName": name}, "Sum")
               for place, name in enumerate(queue_names.values())),
             _query("lateness", namespace, "ReleaseLatenessSeconds", own, "Maximum"),
+            # Lambda measures it of every invocation: a metric of our own would cost $0.30 a month.
+            *(_query("accept", "AWS/Lambda", "Duration", {"FunctionName": name}, "p99", period_seconds=300)
+              for function, name in function_names.items() if function == "submit_image"),
         ]  # fmt: skip
         self._history_queries = [
             _query(f"{what}{place}", "AWS/SQS", metric, {"QueueName": name}, statistic)
@@ -97,6 +100,7 @@ class CloudWatchMeasurements:
                 is not None
             },
             release_lateness_seconds=max(lateness.values(), default=None),
+            accept_p99_milliseconds=max(values_by_id.get("accept", {}).values(), default=None),
         )
 
     def history(self, now: Milliseconds) -> History:

@@ -69,11 +69,13 @@ class Flow:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """The latest of what CloudWatch has: each lane's flow; and how late scheduled images reached their lane, at most,
-    in the last hour (None: nothing was released)."""
+    """The latest of what CloudWatch has: each lane's flow; how late scheduled images reached their lane, at most, in
+    the last hour (None: nothing was released); and in which time the function that accepts images answered 99% of the
+    requests in the slowest five minutes of it, without cold starts and the gateway (None: there were none)."""
 
     flows: Mapping[str, Flow]
     release_lateness_seconds: float | None = None
+    accept_p99_milliseconds: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,6 +68,7 @@ def trouble(world: Observed) -> None:
     world.measurements.measured = Measured(
         flows={"slow": Flow(minute_at=now - 3 * MINUTE, incoming=321, outgoing=123)},
         release_lateness_seconds=90.0,
+        accept_p99_milliseconds=2400.4,
     )
     marks = frozenset({1, 2, 3})
     bad = Outcomes(attempts=8, failed_attempts=2, failing_marks=marks, ended=1000, late=20)
@@ -355,6 +356,7 @@ def test_the_document_has_the_whole_observation(run: Run, stack: FakeStack) -> N
     assert (document["dead_letters"]["sampled"], cause["dead_letters"], cause["cause"]) == (2, 2, "KeyError")
     assert document["scheduled"]["images"] == {"number": 1, "is_all": True}
     assert (document["scheduled"]["overdue"], document["scheduled"]["release_lateness_seconds"]) == (1, 90.0)
+    assert document["accept_p99_milliseconds"] == 2400.4
     (unhealthy,) = document["webhooks"]["unhealthy"]
     assert (unhealthy["condition"], unhealthy["disabled_by"], unhealthy["deliveries"]["number"]) == (
         *("disabled", "gone", 1),
