@@ -31,12 +31,14 @@ from darkroom.ports.usage import DayOfUsage, UsageCounts
 from darkroom.wiring.events.publish_events import read_changes
 from darkroom_cli.operator.domain.next_run import redo
 from tests.contract.conftest import Aws
-from tests.contract.functions import call, load, written
+from tests.contract.functions import Functions, call, load, written
+from tests.contract.functions import received as batch_of
 from tests.contract.stores import BOTH, numbered_event
 from tests.support.fakes import FakeImages
 from tests.support.fakes.events import FakeUsage
 from tests.support.fakes.messages import KEYS, SIGNER, keys_of
 from tests.support.fakes.secrets import FakeSecret
+from tests.support.faults import raising
 from tests.support.images import NOW, pending, processing
 from tests.support.webhooks import endpoint
 
@@ -533,3 +535,34 @@ def test_a_disabled_webhook_reaches_the_topic_of_the_operator_as_its_event(
     call(load("publish_events", aws, monkeypatch), {"Records": written(aws.endpoints_table)})
     (message,) = received(url)
     assert json.loads(message["Body"])["data"]["disabled_by"] == "gone"
+
+
+# ── Consumers ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.promise("consumers-apart")
+@pytest.mark.parametrize("broken", ["count_usage", "create_deliveries"])
+def test_a_consumer_keeps_up_while_another_is_broken_and_misses_nothing(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    urls = {"count_usage": functions.aws.usage_queue_url, "create_deliveries": functions.aws.webhooks_queue_url}
+    (healthy,) = urls.keys() - {broken}
+    kept_up: list[int] = []
+    left: list[Any] = []
+    published = 0
+    with monkeypatch.context() as patch:
+        patch.setattr(getattr(functions, broken), broken, raising(RuntimeError("a bug")))
+        for _ in range(3):
+            functions.post()
+            changes = written(functions.aws.images_table)
+            assert call(functions.publish_events, {"Records": changes[published:]}) == {"batchItemFailures": []}
+            published = len(changes)
+            batch = batch_of(urls[broken])
+            with pytest.raises((RuntimeError, UserWarning)):  # Powertools warns that there are no metrics
+                call(getattr(functions, broken), batch)
+            left += batch["Records"]
+            event = batch_of(urls[healthy])
+            assert call(getattr(functions, healthy), event) == {"batchItemFailures": []}
+            kept_up.append(len(event["Records"]))
+    assert (kept_up, len(left)) == ([1, 1, 1], 3), "what was not settled comes again"
+    assert call(getattr(functions, broken), {"Records": left}) == {"batchItemFailures": []}
