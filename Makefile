@@ -58,7 +58,7 @@ test-invoke: ## sam local invoke of every function (needs a Docker engine)
 test-local: ## Whole stacks: start and stop, redeployment, permissions, failures, chaos, days that pass in seconds
 
 # ── Measuring it: tables, build/reports/<name>.json, a last line that counts the goals; SHORT=1: only shows that it works ──
-.PHONY: bench-engine bench-delay bench-api bench-cold bench-calls bench-reads bench-memory bench-local bench-webhooks bench-sweeper bench-scale bench-costs bench-page bench-delivery bench-attention bench-best bench-imports fuzz fuzz-api prove
+.PHONY: bench-engine bench-delay bench-api bench-cold bench-calls bench-reads bench-memory bench-local bench-webhooks bench-sweeper bench-scale bench-costs bench-page bench-delivery bench-attention bench-best bench-imports bench-peers fuzz fuzz-api prove
 bench-engine: ## The engine's CPU time, quality and memory next to Pillow, pyvips and sharp (LONG=1: more rounds; CHART=1: draw; PHOTOS=folder: your photos instead of the free ones; PHOTOS=none; WEBP=1: what WebP's methods cost and give; BASE=<commit>: J3 and J4 beside an earlier commit's)
 	@scripts/setup/environments.sh bench
 	@exec .darkroom/venvs/bench/bin/python -m benchmarks.engine $(if $(CHART),--chart) $(if $(WEBP),--webp) $(if $(PHOTOS),--photos $(PHOTOS)) $(if $(BASE),--base $(BASE))
@@ -107,6 +107,10 @@ bench-attention: setup ## Crops by attention: what they keep of the subjects of 
 
 bench-imports: setup ## A manifest of a million rows: the processor's time for each row, the memory, and the calls of an image that it makes
 	@exec $(DEV)/python -m benchmarks.imports
+
+bench-peers: setup ## Beside BullMQ with sharp, Celery with Pillow and a plain sharp handler: adding a job, CPU per image, SIGKILL to workers and broker (REDIS=server: it instead of Valkey)
+	@scripts/setup/environments.sh peers node
+	@exec $(DEV)/python -m benchmarks.peers
 
 bench-best: ## Format best: the scores of its three formats beside each other, what it saves, what it takes (CALIBRATE=1: print its table)
 	@scripts/setup/environments.sh bench

@@ -302,12 +302,23 @@ def _of_way(way: str, month: int, images: str) -> Callable[[Rows], str]:
     return text
 
 
+def _peers() -> Iterator[Figure]:
+    peers = ("BullMQ, sharp", "Celery, Pillow", "a plain handler, sharp", "Darkroom, local stack")
+    for row, name in ((r"killed ten times: lost", "lost"), (r"\n\| … made twice", "made_twice")):
+        for place, peer in enumerate(peers):
+            yield Figure(
+                pattern=rf"{row} \|(?: \d+ \|){{{place}}} (\d+) \|",
+                text=_number(name, "d", part="workers killed", peer=peer),
+            )
+
+
 FIGURES: Mapping[str, Sequence[Figure]] = {
     "attention": [*_attention()],
     "calls": [*_calls()],
     "costs": [*_costs()],
     "delay": [*_delay()],
     "page": [*_page()],
+    "peers": [*_peers()],
     "reads": [*_reads()],
     "sweeper": [*_sweeper()],
     "webhooks": [*_webhooks()],

@@ -105,7 +105,7 @@ TIERS = (
     # Nothing is measured well, so others may run at the same time.
     SuiteTier(
         name="benchmarks",
-        budget_seconds=140,
+        budget_seconds=190,
         distribution=("loadfile", "--no-loadscope-reorder"),
         beside=("guards",),
     ),

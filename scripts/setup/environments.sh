@@ -1,11 +1,12 @@
 #!/bin/sh
 # Creates the Python environments under .darkroom/venvs from their lock files; does nothing if they are up to date.
-# Usage: environments.sh [dev] [emulator] [sam] [runtime] [bench] [audit] [node]   (the first four by default)
+# Usage: environments.sh [dev] [emulator] [sam] [runtime] [bench] [peers] [audit] [node]   (the first four by default)
 #   dev       the product's packages, the command line, the tests and the checks
 #   emulator  only the embedded AWS
 #   sam       only AWS SAM CLI (its pins conflict with all others)
 #   runtime   only Lambda's runtime client: what a function has besides its own bundle
 #   bench     the image libraries and the picture metrics, for benchmarks/
+#   peers     Celery, Pillow and a Valkey server, for benchmarks/peers
 #   audit     only pip-audit
 #   node      only Node.js and npm, for what checks the page's modules
 set -eu

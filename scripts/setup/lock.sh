@@ -24,6 +24,7 @@ compile emulator requirements/emulator.txt
 compile sam requirements/sam.txt
 compile runtime requirements/runtime.txt
 compile bench requirements/bench.txt -c requirements/dev.txt
+compile peers requirements/peers.txt
 compile uv requirements/uv.txt
 compile audit requirements/audit.txt
 compile node requirements/node.txt

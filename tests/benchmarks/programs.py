@@ -6,15 +6,24 @@ import json
 import os
 import subprocess
 
+import pytest
+
 from benchmarks.documented import FIGURES, stale
 from repository.report import REPORTS, ROOT
 
-ON_A_STACK = ("calls", "costs", "cold", "api", "page", "delivery", "local", "reads")
+ON_A_STACK = ("calls", "costs", "cold", "api", "page", "delivery", "peers", "local", "reads")
 """In this order: the first finds a stack without images, and the last leaves nothing to do when it stops."""
 
 IN_A_PROCESS = ("attention", "delay", "imports", "memory", "scale", "sweeper", "webhooks")
 WITH_RIVALS = ("best", "engine")
 """They need an environment of their own, with packages of two registries."""
+
+
+def need_environments(*names: str) -> None:
+    """Skips the test, which is then reported as not run, where these environments cannot be installed."""
+    installed = subprocess.run(["scripts/setup/environments.sh", *names], cwd=ROOT, capture_output=True, check=False)
+    if installed.returncode != 0:
+        pytest.skip(f"an environment cannot be installed here: {installed.stderr.decode()[-300:]}")
 
 
 def run(program: str, **variables: str) -> None:

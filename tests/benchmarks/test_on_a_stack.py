@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from benchmarks.peers.peers import install
 from benchmarks.stage import SHARED
 from browser import installed as browser_installed
 from browser.installed import NoChromium
-from tests.benchmarks.programs import ON_A_STACK, run
+from checks.node_packages import NoNodePackages
+from tests.benchmarks.programs import ON_A_STACK, need_environments, run
 from tests.local.local_stack import LocalStack, shared_stack
 
 
@@ -26,5 +28,11 @@ def test_it_runs_to_its_report_and_counts_what_is_documented(program: str, stack
         try:
             browser_installed.path()
         except NoChromium as missing:
+            pytest.skip(str(missing))
+    if program == "peers":
+        need_environments("peers", "node")
+        try:
+            install()
+        except NoNodePackages as missing:
             pytest.skip(str(missing))
     run(program, **{SHARED: str(stack.state)})

@@ -132,4 +132,5 @@ async function serve(run) {
   }
 }
 
-serve(ENGINES[process.argv[2]]);
+exports.cascade = cascade;
+if (require.main === module) serve(ENGINES[process.argv[2]]);
