@@ -28,8 +28,8 @@ LOADED_SECONDS = by_form(short=0.3, usual=2.0)
 
 _START_SECONDS, _LOOK_SECONDS = 15, 0.002
 _RECOVERY_SECONDS = 2 * QUIET_SECONDS + 120
-"""BullMQ looks twice for what is stalled; Celery looks for what is visible again ten seconds after a worker's start, and
-then every hundred."""
+"""BullMQ looks twice for what is stalled; Celery looks for what is visible again ten seconds after its worker's start,
+and then every hundred."""
 
 
 def added(peer: Peer, folder: Path, durability: str) -> dict[str, Any]:
