@@ -275,7 +275,9 @@ def test_edits_may_wait_for_longer_than_the_retries_of_one_that_fails() -> None:
         "AWS/SQS", "ApproximateAgeOfOldestMessage", QueueName={"Fn::GetAtt": ["EditsQueue", "QueueName"]}
     )
     assert conditions(waiting) == {"EditsWaitAlarm": ("Maximum", 60, (5, 5), ">=", 900, "notBreaching")}
-    assert sum(RetryPolicy().delay_seconds(attempt, 0.99) for attempt in range(1, MAX_ATTEMPTS)) < 900
+    for lane in LANES:
+        retries = retries_of(lane)
+        assert sum(retries.delay_seconds(attempt, 0.99) for attempt in range(1, retries.attempts)) < 900
 
 
 def test_unpublished_events_unreleased_batches_and_refused_requests_ring_by_their_rules() -> None:
