@@ -39,6 +39,12 @@ def test_five_attempts_span_at_least_five_minutes() -> None:
     assert {lane.retries for lane in LANES.values()} == {"standard"}
 
 
+@pytest.mark.parametrize("policy", RETRIES.values(), ids=RETRIES)
+def test_every_pause_is_one_that_sqs_takes(policy: RetryPolicy) -> None:
+    pauses = [policy.delay_seconds(attempt, 0.99) for attempt in range(1, policy.attempts)]
+    assert all(0 <= (returns_in(pause, receive_count=1) or 0) <= 43_200 for pause in pauses)
+
+
 @pytest.mark.parametrize(("attempt", "unit_random"), [(0, 0.5), (-1, 0.5), (1, 1.0), (1, -0.1)])
 def test_nonsense_is_refused(attempt: int, unit_random: float) -> None:
     with pytest.raises(ValueError, match=r"attempts are counted|unit_random"):
