@@ -8,12 +8,12 @@ from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.images.image import Image, Variant
 from darkroom.domain.images.pictures import NO_EDGE, EdgeUrls, urls_of
 from darkroom.domain.images.works import recipes_to_make
-from darkroom.domain.kernel.errors import Retryable, UnknownImage
-from darkroom.domain.kernel.ids import is_image_id
+from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.visibility import Visibility, visibility_of_key
 from darkroom.operations.images.estimate import Estimator
 from darkroom.operations.images.list_images import ListImagesPorts
-from darkroom.ports.images import Images, Outputs, UrlSigner
+from darkroom.operations.images.owned_image import owned_image
+from darkroom.ports.images import Outputs, UrlSigner
 from darkroom.ports.kernel import Clock
 
 
@@ -58,17 +58,6 @@ def read_image(ports: ReadImagePorts, image_id: str, *, tenant_id: str, upload_t
     """The image in its current state; for who has an upload token of that id, if it was uploaded with it. Raises
     UnknownImage, and Retryable if the table cannot answer."""
     return owned_image(ports.images, image_id, tenant_id=tenant_id, upload_token=upload_token)
-
-
-def owned_image(images: Images, image_id: str, *, tenant_id: str, upload_token: str | None = None) -> Image:
-    """As `read_image`, for operations that read nothing else."""
-    image = images.get(image_id) if is_image_id(image_id) else None
-    # guard: erasure-deleted-image-unknown, tenants-read-own-only
-    if image is None or image.tenant_id != tenant_id or image.is_deleted:
-        raise UnknownImage
-    if upload_token is not None and image.upload_token != upload_token:  # guard: upload-token-own-images
-        raise UnknownImage
-    return image
 
 
 def edge_urls(ports: ReadImagePorts, image: Image) -> EdgeUrls:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from darkroom.domain.images.image import Image, Status, message_for
-from darkroom.operations.images.read_image import owned_image
+from darkroom.operations.images.owned_image import owned_image
 from darkroom.ports.images import Images
 from darkroom.ports.uploads import UploadQueue, Uploads
 
