@@ -310,7 +310,7 @@ def test_the_index_of_decisions_lists_every_record_once_and_names_five_to_read_f
     index = (DECISIONS / "README.md").read_text()
     listed = re.findall(r"^- \[(\d{4})\]\((\1-[a-z0-9-]+\.md)\) ", index, re.MULTILINE)
     assert [name for _, name in listed] == [path.name for path in RECORDS]
-    assert [int(number) for number, _ in listed] == list(range(1, len(listed) + 1))
+    assert len({number for number, _ in listed}) == len(listed), "the number of a record that is dropped stays unused"
     assert index.count(") **(first)** ") == 5
 
 
