@@ -201,15 +201,11 @@ def ago(milliseconds: int) -> str:
 
 
 def table_of_drills() -> list[tuple[str, ...]]:
-    """A row of docs/drills.md for each drill: its name and what it rehearses, the switches, the alarms, what an
-    operator sees, and where it may run."""
+    """A row of docs/drills.md for each drill: its name and what it rehearses, the alarms, what an operator sees, and
+    where it may run."""
     return [
         (
             f"`{drill.name}`: {drill.rehearses}",
-            "; ".join(
-                f"{throw.target.format(row='a new row')}: {words(throw.kind, throw.during)}" for throw in drill.throws
-            )
-            or "none",
             _alarms(drill),
             drill.shows,
             drill.where.value + (f", because {drill.because}" if drill.because else ""),
