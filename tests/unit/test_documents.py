@@ -83,6 +83,10 @@ QUESTIONS = {
     "How do I add a preset?": "docs/changing.md#a-preset",
     "How do I restore a deleted table?": "docs/recovery.md",
     "Who can read the pictures?": "docs/privacy.md#who-can-read-the-pictures",
+    "How do I roll back?": "docs/runbook.md#a-bad-deployment",
+    "How do I scale?": "docs/deploy.md#size-it",
+    "What does a status mean?": "docs/api.md#what-a-status-means",
+    "How do I run it locally?": "docs/local.md",
 }
 """What somebody new asks, and the heading that answers it."""
 
