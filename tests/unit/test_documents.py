@@ -334,7 +334,7 @@ def test_every_file_that_a_record_names_exists(record: Path) -> None:
 
 def test_the_records_of_decisions_are_short() -> None:
     assert len(RECORDS) <= 35
-    assert sum(len(path.read_bytes()) for path in DECISIONS.iterdir()) <= 95_000
+    assert sum(len(path.read_bytes()) for path in DECISIONS.iterdir()) <= 75_000
 
 
 def test_the_glossary_has_few_words_and_each_once() -> None:
