@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from itertools import batched
+from itertools import batched, product
 from typing import Any
 
 from PIL import Image as Picture
@@ -77,7 +77,7 @@ def planted_account(stack: LocalStack, *, requests_per_second: int = 1000, burst
 def image(tenant_id: str, number: int, *, status: Status = Status.DONE, **stated: Any) -> Image:
     """The row of one image that has ended, the newer the lower its number; `stated` are other values of its fields."""
     created = clock() - number * _MINUTE
-    variants = () if status is not Status.DONE else (thumbnail(number),)
+    variants = () if status is not Status.DONE else (thumbnail(tenant_id, number),)
     usual: dict[str, Any] = {
         "image_id": image_id_for_key(tenant_id, str(number)),
         "tenant_id": tenant_id,
@@ -107,8 +107,8 @@ def image(tenant_id: str, number: int, *, status: Status = Status.DONE, **stated
 _FAILURE = Failure(code="unsupported_format", message="This file is no image of a known format.", retryable=False)
 
 
-def thumbnail(number: int) -> Variant:
-    """One of the planted thumbnails."""
+def thumbnail(tenant_id: str, number: int) -> Variant:
+    """One of a tenant's planted thumbnails: to delete an image takes no other tenant's away."""
     body = _thumbnail(number % PICTURES)
     width, height = THUMBNAIL
     return Variant(
@@ -118,17 +118,18 @@ def thumbnail(number: int) -> Variant:
         format="jpeg",
         size_bytes=len(body),
         sha256=hashlib.sha256(body).hexdigest(),
-        key=f"planted/{number % PICTURES}.jpg",
+        key=f"planted/{tenant_id}/{number % PICTURES}.jpg",
     )
 
 
 def plant(stack: LocalStack, images: Iterable[Image]) -> None:
     """Writes the rows, and the thumbnails that they name."""
+    images = list(images)
     s3, bucket = stack.client("s3"), stack.outputs["OutputsBucketName"]
-    for number in range(PICTURES):
+    for tenant_id, number in product({image.tenant_id for image in images}, range(PICTURES)):
         s3.put_object(
             Bucket=bucket,
-            Key=thumbnail(number).key,
+            Key=thumbnail(tenant_id, number).key,
             Body=_thumbnail(number),
             ContentType="image/jpeg",
             CacheControl=CACHE_CONTROL,
