@@ -13,7 +13,7 @@ from darkroom_cli.doctor import alarms
 from darkroom_cli.doctor.checks import Check, Finding
 from darkroom_cli.doctor.drift import SETTINGS, differences
 from darkroom_cli.doctor.facts import Facts
-from darkroom_cli.doctor.operation import SWEEPERS_RULE
+from darkroom_cli.doctor.operation import P99_ROOM, SWEEPERS_RULE
 from darkroom_cli.doctor.policies import allowed, is_for_anybody
 from darkroom_cli.doctor.priority import lane_queue
 from darkroom_cli.doctor.security import DAY_MS, YEAR_MS, excessive, granted_by_template, is_one_of, worker_roles
@@ -41,6 +41,17 @@ def _alarms_are_heard(facts: Facts) -> Iterator[Finding]:
     for name, alarm in facts.alarms.items():
         if name not in of_lines:
             yield from alarms.silent(facts, name, alarm)
+
+
+def _messages_outlive_their_images(facts: Facts) -> Iterator[Finding]:
+    for lane in LANES:
+        queue, p99 = facts.queues.get(lane_queue(lane)), facts.p99_seconds.get(lane, 0)
+        if queue is not None and p99 * P99_ROOM > queue.retention_seconds:  # guard: doctor-retention-beside-p99
+            problem = (
+                f"it keeps a message for {queue.retention_seconds:,} seconds, and an image of the lane {lane} takes "
+                f"{p99:,.0f} (p99 of an hour): a message that SQS drops costs its image a look of the sweeper"
+            )
+            yield Finding(subject=lane_queue(lane), problem=problem, by_template=False)
 
 
 def _everything_runs(facts: Facts) -> Iterator[Finding]:
@@ -223,6 +234,14 @@ CHECKS = (
         question="every other alarm tells somebody, too",
         remedy="Enable the alarm's actions again (aws cloudwatch enable-alarm-actions), or deploy this checkout again.",
         look=_alarms_are_heard,
+    ),
+    Check(
+        name="messages-outlive-their-images",
+        group=GROUP,
+        question="a lane's queue keeps a message for longer than its images take",
+        remedy="Give the lane more workers (./darkroom capacity), or a longer retention: retention_seconds in "
+        "domain/kernel/lanes.py and RetentionSeconds in template.yaml.",
+        look=_messages_outlive_their_images,
     ),
     Check(
         name="everything-runs",

@@ -119,17 +119,6 @@ def _visibility_is_enough(facts: Facts) -> Iterator[Finding]:
             yield Finding(subject=source.source, problem=problem)
 
 
-def _messages_outlive_their_images(facts: Facts) -> Iterator[Finding]:
-    for lane in LANES:
-        queue, p99 = facts.queues.get(lane_queue(lane)), facts.p99_seconds.get(lane, 0)
-        if queue is not None and p99 * P99_ROOM > queue.retention_seconds:  # guard: doctor-retention-beside-p99
-            problem = (
-                f"it keeps a message for {queue.retention_seconds:,} seconds, and an image of the lane {lane} takes "
-                f"{p99:,.0f} (p99 of an hour): a message that SQS drops costs its image a look of the sweeper"
-            )
-            yield Finding(subject=lane_queue(lane), problem=problem, by_template=False)
-
-
 def _dead_letters_are_kept(facts: Facts) -> Iterator[Finding]:
     for name, queue in facts.queues.items():
         dead_letter_queue = facts.queue_by_arn(queue.dead_letters) if queue.dead_letters else None
@@ -195,14 +184,6 @@ CHECKS = (
         remedy="Deploy this checkout again: VisibilityTimeout of the queue.",
         look=_visibility_is_enough,
         decisions=["0003-retries-and-backoff"],
-    ),
-    Check(
-        name="messages-outlive-their-images",
-        group=GROUP,
-        question="a lane's queue keeps a message for longer than its images take",
-        remedy="Give the lane more workers (./darkroom capacity), or a longer retention: retention_seconds in "
-        "domain/kernel/lanes.py and RetentionSeconds in template.yaml.",
-        look=_messages_outlive_their_images,
     ),
     Check(
         name="dead-letters-are-kept",
