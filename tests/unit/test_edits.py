@@ -164,7 +164,7 @@ def test_what_no_worker_begins_the_sweeper_does(world: World, monkeypatch: pytes
     assert (work_off(world).edited, world.row(image_id).due_at) == (turn(180), None)
 
 
-@pytest.mark.guards("bulk-edit-own-image-only")
+@pytest.mark.guards("works-own-image-only")
 def test_the_image_of_another_tenant_is_unknown(world: World, image_id: str) -> None:
     for stated, named in (("other", image_id), ("default", "0" * 26), ("default", "../x")):
         with pytest.raises(UnknownImage):

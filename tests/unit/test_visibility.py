@@ -216,7 +216,7 @@ def test_an_image_that_was_imported_becomes_visible_in_its_tenants_lane(world: W
 
 
 @pytest.mark.guards(
-    "visibility-own-image-only",
+    "works-own-image-only",
     "visibility-needs-an-edge",
     "visibility-repeat-resends-message",
     "visibility-one-work-at-a-time",

@@ -9,11 +9,11 @@ from darkroom.domain.images.image import DeadLetterState, Image, Status, WorkKin
 from darkroom.domain.images.order import Order, check_idempotency_key, key_reused
 from darkroom.domain.images.transitions import begin_work
 from darkroom.domain.images.works import requested_before, require_few
-from darkroom.domain.kernel.errors import Retryable, UnknownImage
-from darkroom.domain.kernel.ids import is_image_id
+from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import live_lane_for
 from darkroom.operations.images.check_order import CheckOrderPorts, ImageRequest
 from darkroom.operations.images.enqueue import EnqueuePorts, enqueue
+from darkroom.operations.images.owned_image import owned_image
 from darkroom.operations.images.pin_overlays import pin_overlays
 from darkroom.ports.kernel import Fenced
 
@@ -65,10 +65,7 @@ def add_variants(ports: AddVariantsPorts, request: VariantsRequest) -> Added:
     key = None if request.idempotency_key is None else digest(request.idempotency_key)
     fingerprint = digest(request.order.request_signature)
     for _ in range(_TRIES):
-        image = ports.images.get(request.image_id) if is_image_id(request.image_id) else None
-        # guard: works-own-image-only
-        if image is None or image.tenant_id != request.tenant_id or image.is_deleted:
-            raise UnknownImage
+        image = owned_image(ports.images, request.image_id, tenant_id=request.tenant_id)
         earlier = None if key is None else requested_before(image, key)
         if earlier is not None:
             return _replay(ports, image, is_same=earlier.fingerprint == fingerprint)

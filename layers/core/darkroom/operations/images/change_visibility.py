@@ -8,14 +8,14 @@ from darkroom.domain.images.image import DeadLetterState, Image, Status, WorkKin
 from darkroom.domain.images.order import require_delivery
 from darkroom.domain.images.transitions import begin_work
 from darkroom.domain.images.works import has_visibility
-from darkroom.domain.kernel.errors import Retryable, UnknownImage
-from darkroom.domain.kernel.ids import is_image_id
+from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import live_lane_for
 from darkroom.domain.kernel.tenants import Tier
 from darkroom.domain.kernel.visibility import Visibility
 from darkroom.operations.images.add_variants import NotDone
 from darkroom.operations.images.enqueue import EnqueuePorts, enqueue
 from darkroom.operations.images.load_shedder import LoadShedder
+from darkroom.operations.images.owned_image import owned_image
 from darkroom.ports.kernel import Fenced
 
 _TRIES = 5
@@ -42,10 +42,7 @@ def change_visibility(
     cannot answer is no error: the row is due, and the sweeper sends the message.
     """
     for _ in range(_TRIES):
-        image = ports.images.get(image_id) if is_image_id(image_id) else None
-        # guard: visibility-own-image-only
-        if image is None or image.tenant_id != tenant_id or image.is_deleted:
-            raise UnknownImage
+        image = owned_image(ports.images, image_id, tenant_id=tenant_id)
         require_delivery(wanted, delivers=ports.delivers)
         if image.work is not None and image.work.visibility is wanted:
             if image.status is Status.PENDING and image.attempt == 0:  # guard: visibility-repeat-resends-message

@@ -9,12 +9,12 @@ from darkroom.domain.images.image import Image, Status
 from darkroom.domain.images.order import check_idempotency_key, key_reused
 from darkroom.domain.images.transitions import accept_edit
 from darkroom.domain.images.works import require_few_edited
-from darkroom.domain.kernel.errors import Retryable, UnknownImage
-from darkroom.domain.kernel.ids import is_image_id
+from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import live_lane_for
 from darkroom.operations.images.add_variants import AddVariantsPorts, NotDone, digest
 from darkroom.operations.images.check_order import ImageRequest
 from darkroom.operations.images.enqueue import enqueue_edit
+from darkroom.operations.images.owned_image import owned_image
 from darkroom.operations.images.pin_overlays import pin_overlays
 from darkroom.ports.images import EditQueue
 from darkroom.ports.kernel import Fenced
@@ -65,10 +65,7 @@ def edit_image(ports: EditImagePorts, request: EditRequest) -> Edited:
     key = None if request.idempotency_key is None else digest(request.idempotency_key)
     fingerprint = digest(request.edits.model_dump_json(exclude_defaults=True))
     for _ in range(_TRIES):
-        image = ports.images.get(request.image_id) if is_image_id(request.image_id) else None
-        # guard: bulk-edit-own-image-only
-        if image is None or image.tenant_id != request.tenant_id or image.is_deleted:
-            raise UnknownImage
+        image = owned_image(ports.images, request.image_id, tenant_id=request.tenant_id)
         if key is not None and (asked := _asked_before(image, key)) is not None:
             if asked != fingerprint:  # guard: bulk-edit-key-reuse-refused
                 raise key_reused()

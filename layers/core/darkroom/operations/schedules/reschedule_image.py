@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.images.transitions import reschedule
-from darkroom.domain.kernel.errors import Rejected, Retryable, UnknownImage
-from darkroom.domain.kernel.ids import is_image_id
+from darkroom.domain.kernel.errors import Rejected, Retryable
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.tenants import Tier
 from darkroom.domain.schedules.schedule import Timetable, appoint
 from darkroom.operations.images.enqueue import EnqueueInTimePorts, enqueue_in_time
 from darkroom.operations.images.load_shedder import LoadShedder
+from darkroom.operations.images.owned_image import owned_image
 from darkroom.ports.kernel import Fenced
 
 _TRIES = 5
@@ -38,9 +38,7 @@ def reschedule_image(
     if timetable.process_at is None and timetable.delay_milliseconds is None:
         raise Rejected("invalid_schedule", "Give a time: process_at with an instant, or delay with a duration.")
     for _ in range(_TRIES):
-        image = ports.images.get(image_id) if is_image_id(image_id) else None
-        if image is None or image.tenant_id != tenant_id or image.is_deleted:  # guard: tenants-reschedule-own-only
-            raise UnknownImage
+        image = owned_image(ports.images, image_id, tenant_id=tenant_id)
         if image.status is not Status.SCHEDULED:
             raise Rejected("not_scheduled", f"Only a scheduled image can be rescheduled. This one is {image.status}.")
         after = rescheduled(image, timetable, now=ports.clock())
