@@ -82,7 +82,7 @@ def develop(record: Record, lambda_context: LambdaContext, marks: AttemptTimelin
                     deadline=ports.clock() + remaining_milliseconds,
                     marks=marks,
                     on_row=follow,
-                    hide=partial(worker.hide, record.queue, record.receipt_handle),
+                    hide=partial(worker.hide, worker.source_of(record.queue), record.receipt_handle),
                 ),
             )
     # guard: signatures-no-key-postpones

@@ -50,17 +50,18 @@ class LaneWorker:
 
     def change_visibility(self, source: str, receipt_handle: str, seconds: int) -> None:
         """Makes the message come back to its queue after `seconds`. Raises Retryable if it comes back by itself."""
+        change_visibility(self.sqs, self._url_of(source), receipt_handle, seconds)
+
+    def hide(self, source: str, receipt_handle: str, seconds: int) -> None:
+        """The same while the message's image waits to be developed: tried once, and not for long."""
+        change_visibility(clients.impatient(self.sqs), self._url_of(source), receipt_handle, seconds)
+
+    def _url_of(self, source: str) -> str:
         urls = {
             **self.queue_urls,
             EDITS: self.edits_queue_url,  # guard: bulk-edit-fifo-comes-back
         }
-        change_visibility(self.sqs, urls[source], receipt_handle, seconds)
-
-    def hide(self, queue: str, receipt_handle: str, seconds: int) -> None:
-        """The same for a message in the queue of that name, while its image waits to be developed: tried once, and not
-        for long. Queues of one stack differ in their names alone."""
-        url = f"{next(iter(self.queue_urls.values())).rpartition('/')[0]}/{queue}"
-        change_visibility(clients.impatient(self.sqs), url, receipt_handle, seconds)
+        return urls[source]
 
 
 def wire() -> tuple[TranscodeImagePorts, LaneWorker]:
