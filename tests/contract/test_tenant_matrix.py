@@ -290,7 +290,7 @@ def test_a_credential_that_opens_nothing_gets_the_same_refusal_everywhere_and_ch
     assert city.everything() == before
 
 
-@pytest.mark.guards("tenant-withdrawal-own-only", "tenants-read-own-only", "tenants-reschedule-own-only")
+@pytest.mark.guards("tenant-withdrawal-own-only", "tenants-read-own-only")
 def test_anothers_image_or_webhook_is_no_different_from_none(city: City) -> None:
     before = city.everything()
     for route in WITH_AN_ID:

@@ -90,7 +90,7 @@ def test_only_what_is_scheduled_can_be_moved(world: World, image_id: str, status
     assert refusal.value.code == "not_scheduled"
 
 
-@pytest.mark.guards("tenants-reschedule-own-only")
+@pytest.mark.guards("tenants-read-own-only")
 def test_an_image_that_is_not_there_or_anothers_or_deleted_cannot_be_moved(world: World, image_id: str) -> None:
     for unknown, tenant_id in (("nothing", "default"), ("0" * 26, "default"), (image_id, "another")):
         with pytest.raises(UnknownImage):

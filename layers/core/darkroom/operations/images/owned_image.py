@@ -12,7 +12,7 @@ def owned_image(images: Images, image_id: str, *, tenant_id: str, upload_token: 
     """The tenant's image; for who has an upload token of that id, if it was uploaded with it. Raises UnknownImage, and
     Retryable if the table cannot answer."""
     image = images.get(image_id) if is_image_id(image_id) else None
-    # guard: erasure-deleted-image-unknown, tenants-read-own-only, tenants-reschedule-own-only, works-own-image-only
+    # guard: erasure-deleted-image-unknown, tenants-read-own-only, works-own-image-only
     if image is None or image.tenant_id != tenant_id or image.is_deleted:
         raise UnknownImage
     if upload_token is not None and image.upload_token != upload_token:  # guard: upload-token-own-images
