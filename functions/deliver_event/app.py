@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -13,12 +14,13 @@ from darkroom.domain.events.event import image_id_of_event
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import DELIVERY
 from darkroom.domain.kernel.signature import NotVerified, VerificationFailure
-from darkroom.domain.webhooks.delivery import Answer, UnreadableDeliveryMessage, event_id_of, read_delivery_message
+from darkroom.domain.webhooks.delivery import UnreadableDeliveryMessage, event_id_of, read_delivery_message
+from darkroom.domain.webhooks.first_attempts import burn_of
 from darkroom.event_source import Record, come_back, read_records
 from darkroom.operations.kernel.check_message import reject_message, verify
 from darkroom.operations.webhooks.deliver_event import Delivered, deliver_event
 from darkroom.ports.kernel import UnreadableRow
-from darkroom.telemetry import entry_point, logger, metrics, report_rejected, report_unreadable
+from darkroom.telemetry import emit_unless_zero, entry_point, logger, metrics, report_rejected, report_unreadable
 from darkroom.wiring.kernel.runtime import at_once, within
 from darkroom.wiring.webhooks.deliver_event import wire
 
@@ -65,13 +67,13 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
             if isinstance(result, VerificationFailure)
             and not is_rejected(record, result)  # guard: signatures-delivery-retried
         ]
-    answers: list[Answer] = []
+    sent: list[Delivered] = []
     unreadable: list[UnreadableRow] = []
     for record, result in zip(records, results, strict=True):
         message = {"message_id": record.message_id, **about(record.body)}
         if isinstance(result, Delivered):
             log_delivery(result, message)
-            answers += [] if result.answer is None else [result.answer]
+            sent += [] if result.answer is None else [result]
             unreadable += result.unreadable
         elif isinstance(result, Retryable):
             unreadable += [result] if isinstance(result, UnreadableRow) else []
@@ -81,9 +83,19 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
             logger.error("a delivery failed here", exc_info=result, extra=message)
             failed.append(record)
     report_unreadable(unreadable)
+    count(sent)
+    return come_back(failed)
+
+
+def count(sent: Sequence[Delivered]) -> None:
+    """Counts the attempts that were made, and for the service level the first ones that count for it."""
+    answers = [delivered.answer for delivered in sent if delivered.answer is not None]
     metrics.add_metric("DeliveriesSent", MetricUnit.Count, len(answers))
     metrics.add_metric("DeliveriesFailed", MetricUnit.Count, sum(not answer.is_success for answer in answers))
-    return come_back(failed)
+    for first in (delivered.first for delivered in sent if delivered.first is not None):
+        metrics.add_metric("FirstAttemptSeconds", MetricUnit.Seconds, first.seconds)
+        metrics.add_metric("FirstAttemptBurn", MetricUnit.NoUnit, burn_of(is_bad=first.is_bad))
+    emit_unless_zero("DeliveriesRepeated", MetricUnit.Count, sum(delivered.may_repeat for delivered in sent))
 
 
 def about(body: str) -> dict[str, str | None]:
@@ -106,4 +118,6 @@ def log_delivery(delivered: Delivered, message: dict[str, str | None]) -> None:
     """Logs one delivery."""
     answer = delivered.answer
     details = {} if answer is None else {"status": answer.status, "ms": answer.milliseconds, "error": answer.error}
+    if delivered.first is not None and delivered.first.is_bad:
+        details["bad_first_attempt"] = f"{delivered.first.seconds:.1f} s"
     logger.info("delivery", extra={**message, "outcome": delivered.outcome, **details})

@@ -11,6 +11,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.sweeping.due import ENDPOINTS, behind
+from darkroom.domain.webhooks.first_attempts import burn_of
 from darkroom.operations.events.count_dead_letters import count_dead_letters
 from darkroom.operations.webhooks.sweep_due_endpoints import sweep_due_endpoints
 from darkroom.telemetry import emit_unless_zero, entry_point, report_sweep, report_unmeasured
@@ -43,6 +44,7 @@ def handler(event: object, context: LambdaContext) -> dict[str, Any]:
         with bookkeeping("queues of followers not removed"):  # the next sweep comes within a minute
             followers.remove_left_behind(ports.clock())
     emit_unless_zero("PausedSeconds", MetricUnit.Seconds, sweep.paused_seconds)
+    emit_unless_zero("FirstAttemptBurn", MetricUnit.NoUnit, sweep.untaken * burn_of(is_bad=True))
     late_seconds = {ENDPOINTS: sweep.late_seconds}
     summary = report_sweep(sweep, of="endpoint", late_seconds=late_seconds, behind=behind(late_seconds))
     missed = [*(f"endpoints {shard}" for shard in sweep.unlisted), *uncounted]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from aws_lambda_powertools.metrics.provider.cold_start import reset_cold_start_flag
@@ -11,10 +13,13 @@ from benchmarks.calls.__main__ import SWEEP_UNITS
 from checks.idle_cost import IDLE_METRICS, SWEEP_QUERIES
 from darkroom.aws.kernel import clients
 from darkroom.domain.webhooks import endpoint
+from darkroom.domain.webhooks.first_attempts import FirstAttempt
+from darkroom.operations.webhooks.deliver_event import Delivered
 from repository.expand_template import resources
 from repository.report import ROOT
 from tests.contract.conftest import Aws
 from tests.contract.functions import Measure, call, emitted, load
+from tests.support.fakes.webhooks import OK
 
 
 def watched() -> set[Measure]:
@@ -36,6 +41,33 @@ def test_an_idle_stack_emits_what_the_bill_says_and_nothing_else(
         call(load(name, aws, monkeypatch), {})
     every_time = {name for name, _ in emitted(capsys.readouterr().out)} - {"ColdStart"}
     assert every_time == IDLE_METRICS.keys()
+
+
+def test_each_first_attempt_that_counts_is_a_value_and_repeated_ones_are_counted_if_there_are_any(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    function = load("deliver_event", aws, monkeypatch)
+
+    def counted(*sent: Delivered) -> dict[str, list[float]]:
+        capsys.readouterr()
+        function.count(sent)
+        function.metrics.flush_metrics()
+        lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "_aws" in line]
+        return {name: values for line in lines for name, values in line.items() if isinstance(values, list)}
+
+    good, bad = FirstAttempt(seconds=0.4, is_bad=False), FirstAttempt(seconds=90.0, is_bad=True)
+    later = Delivered(outcome="delivered", answer=OK, may_repeat=True)
+    first = [Delivered(outcome="delivered", answer=OK, first=attempt) for attempt in (good, bad)]
+    sent_alone = {"DeliveriesSent": [1.0], "DeliveriesFailed": [0.0]}
+    assert counted(replace(later, may_repeat=False)) == sent_alone
+    assert counted(later) == {**sent_alone, "DeliveriesRepeated": [1.0]}
+    assert counted(first[0]) == {**sent_alone, "FirstAttemptSeconds": [0.4], "FirstAttemptBurn": [-0.006]}
+    assert counted(*first) == {
+        "DeliveriesSent": [2.0],
+        "DeliveriesFailed": [0.0],
+        "FirstAttemptSeconds": [0.4, 90.0],
+        "FirstAttemptBurn": [-0.006, 0.994],
+    }
 
 
 @pytest.mark.guards("metrics-cold-starts-in-one")

@@ -227,7 +227,7 @@ def test_releases_were_as_late_as_the_latest_of_the_last_hour(aws: Aws) -> None:
     assert cloudwatch.port.latest(NOW).release_lateness_seconds == 90.0
 
 
-def test_accepting_takes_what_it_took_in_the_slowest_minutes_of_the_last_hour(
+def test_accepting_and_first_attempts_take_what_they_took_in_the_slowest_minutes_of_the_last_hour(
     aws: Aws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cloudwatch = Measuring()
@@ -235,18 +235,22 @@ def test_accepting_takes_what_it_took_in_the_slowest_minutes_of_the_last_hour(
     answer = cloudwatch.client.get_metric_data
 
     def without_percentiles(*, MetricDataQueries: Any, **others: Any) -> Any:  # noqa: N803 -- as boto3 has it; moto has none
-        asked.extend(query["MetricStat"] for query in MetricDataQueries if query["Id"] == "accept")
-        for query in MetricDataQueries:
-            if query["Id"] == "accept":
-                query["MetricStat"] = query["MetricStat"] | {"Stat": "Maximum"}
+        of_shares = [query for query in MetricDataQueries if query["MetricStat"]["Stat"].startswith("p")]
+        asked.extend(query["MetricStat"] for query in of_shares)
+        for query in of_shares:
+            query["MetricStat"] = query["MetricStat"] | {"Stat": "Maximum"}
         return answer(MetricDataQueries=MetricDataQueries, **others)
 
     monkeypatch.setattr(cloudwatch.client, "get_metric_data", without_percentiles)
     for minutes_ago, milliseconds in ((70, 7000), (40, 180), (20, 90)):
         cloudwatch.put("Duration", milliseconds, minutes_ago=minutes_ago, function="shop-Submit-X")
     cloudwatch.put("Duration", 9000, minutes_ago=20, function="shop-Transcode-X")
-    assert cloudwatch.port.latest(NOW).accept_p99_milliseconds == 180
-    assert asked[0]["Stat"] == "p99" and asked[0]["Period"] == 300
+    for minutes_ago, seconds in ((70, 7.0), (40, 1.8), (20, 0.9)):
+        cloudwatch.put("FirstAttemptSeconds", seconds, minutes_ago=minutes_ago)
+    measured = cloudwatch.port.latest(NOW)
+    assert measured.accept_p99_milliseconds == 180
+    assert (measured.first_attempt_p50_seconds, measured.first_attempt_p99_seconds) == (1.8, 1.8)
+    assert [(query["Stat"], query["Period"]) for query in asked] == [("p99", 300), ("p50", 300), ("p99", 300)]
 
 
 def test_a_history_has_each_whole_minute_of_three_hours_and_says_what_was_not_measured(aws: Aws) -> None:
@@ -289,7 +293,14 @@ def test_an_error_budget_is_what_a_lane_spent_in_28_days_until_this_minute(aws: 
         cloudwatch.put("ImagesEnded", ended, minutes_ago=minutes_ago, lane="slow")
         cloudwatch.put("ImagesBad", bad, minutes_ago=minutes_ago, lane="slow")
     cloudwatch.put("ImagesEnded", 7, minutes_ago=5)  # of no lane
-    assert cloudwatch.port.budgets(NOW) == {"fast": Budget(ended=0, bad=0), "slow": Budget(ended=123, bad=3)}
+    for burn, minutes_ago in ((-0.006, 5), (0.994, 9), (-0.006, 27 * day), (0.994, 28 * day + 1)):
+        cloudwatch.put("FirstAttemptBurn", burn, minutes_ago=minutes_ago)
+    cloudwatch.put("DeliveriesRepeated", 2, minutes_ago=9)
+    assert cloudwatch.port.budgets(NOW) == {
+        "fast": Budget(ended=0, bad=0),
+        "slow": Budget(ended=123, bad=3),
+        "webhooks": Budget(ended=3, bad=1, repeated=2),
+    }
 
 
 def test_error_budgets_are_asked_for_in_whole_hours_of_which_no_request_is_too_large(aws: Aws) -> None:
@@ -414,7 +425,7 @@ def test_an_hour_of_looking_at_a_quiet_stack_costs_what_the_page_of_the_command_
         sum(len(waiting_shards_of(lane)) for lane in LANES) + given_up,
     )
     of_budgets, of_minutes, of_functions = sorted(clients.metrics)
-    assert (of_budgets, of_minutes) == (2 * len(LANES), 2 * len(LANES) + 2)
+    assert (of_budgets, of_minutes) == (2 * len(LANES) + 3, 2 * len(LANES) + 4)
     assert of_functions == len(resources("AWS::Lambda::Function"))
     units = looks * each["Query"] / 2 + slow * (now_and_then["Query"] + now_and_then["Scan"]) / 2
     dollars = cost(

@@ -40,6 +40,8 @@ def test_every_event_is_delivered_whatever_fault_strikes_any_one_call(history: s
     findings = strike(history, faults=1)
     assert [str(violation) for violation in findings.violations] == []
     assert findings.struck == findings.offered == len(MODES) * len(findings.points) > 0
+    assert findings.repeated <= 1, "a fault costs a receiver one request at most that it had taken"
+    assert findings.resent == (history == "sent again although it was delivered")
 
 
 @pytest.mark.parametrize("history", ["delivered", "an event twice", "two workers with one message", "removed"])

@@ -16,6 +16,7 @@ from darkroom.domain.images.service_level import FAST_MINUTES
 from darkroom.domain.images.transitions import SWEEP_INTERVAL_SECONDS
 from darkroom.domain.kernel.lanes import LANE_DELAY_SECONDS, LANES, Lane, retries_of
 from darkroom.domain.kernel.retry import RETRIES
+from darkroom.domain.webhooks.first_attempts import BURN_SECONDS, MOST_OVER
 from darkroom.operations.sweeping.sweep_due_images import POSTPONED_SECONDS
 from darkroom_cli.doctor.alarms import OF_THE_CORE
 from darkroom_cli.doctor.checkout import runbook_sections
@@ -186,6 +187,7 @@ OF_OUR_OWN: dict[str, tuple[str, str, int, tuple[int, int], Any]] = {
     "FreeTenantsShed": ("FreeTenantsShedAlarm", "Sum", 60, (1, 5), 1),
     "PausedSeconds": ("PausedAlarm", "Maximum", 60, (1, 3), 3600),
     "ConfirmedDifferences": ("DifferencesAlarm", "Maximum", 60, (1, 3), 1),
+    "FirstAttemptBurn": ("DeliveriesLateAlarm", "Sum", BURN_SECONDS, (1, 1), MOST_OVER),
     "BytesAccepted": ("UnusualDayAlarm", "Sum", 86_400, (1, 1), {"Ref": "UnusualDailyBytes"}),
 }
 """The alarm on each of our own metrics that rings from a limit on: statistic, period, how many, and the limit."""

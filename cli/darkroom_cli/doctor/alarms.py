@@ -62,7 +62,7 @@ LAG = (
     _of_aws("MessagesStuckAlarm", "ApproximateAgeOfOldestMessage"),
     _own("FetchMessagesStuckAlarm", "FetchesUntaken", part="Imports"),
     _own("SweeperBehindAlarm", "SweepBehind"),
-    _of_aws("DeliveriesLateAlarm", "ApproximateAgeOfOldestMessage", part="Webhooks"),
+    _own("DeliveriesLateAlarm", "FirstAttemptBurn", part="Webhooks"),
     _of_aws("EventsStuckAlarm", "IteratorAge", part="Webhooks"),
 )
 """The age of the oldest, of each consumer."""

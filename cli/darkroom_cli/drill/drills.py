@@ -251,7 +251,7 @@ _ALL = [
         throws=(Throw(kind="event_source", target="DeliverEventFunctionDeliveryQueue", during=False),),
         load=UndeliverableEvents(1, Tier.PLUS),
         alarms=frozenset({"DeliveriesLateAlarm"}),
-        shows="the depth and age of the queue of deliveries",
+        shows="the depth of the queue of deliveries, and the budget of first attempts",
         lead_minutes=20,
     ),
     Drill(

@@ -55,7 +55,7 @@ class Measurements(Protocol):
         measured yet."""
 
     def budgets(self, now: Milliseconds) -> Mapping[str, Budget]:
-        """What each lane has spent its error budget on until minutes ago."""
+        """What each lane, and under WEBHOOKS first attempts, have spent their error budgets on until minutes ago."""
 
     def function_errors(self, now: Milliseconds) -> Mapping[str, int]:
         """How many invocations of each function ended in an error in the last ERROR_MINUTES (`domain.observation`),

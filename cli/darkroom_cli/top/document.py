@@ -9,6 +9,7 @@ from darkroom.domain.images.load_shedding import high_water_mark
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 from darkroom.domain.kernel.lanes import Lane
 from darkroom.domain.pauses.pauses import Pause, subject_of
+from darkroom_cli.operator.domain.budgets import WEBHOOKS
 from darkroom_cli.operator.domain.observation import ERROR_MINUTES, Alarm, Counted, Working, causes_of, condition_since
 from darkroom_cli.operator.operations.images.list_retrying import Defect
 from darkroom_cli.operator.operations.observation.observe_stack import DeadLetterCause, Observation, Unhealthy
@@ -193,6 +194,19 @@ def _webhooks(observation: Observation) -> dict[str, Any] | None:
         "endpoints": _counted(webhooks.endpoints),
         "conditions": {condition.value: number for condition, number in webhooks.conditions.items()},
         "unhealthy": [_unhealthy(webhook) for webhook in webhooks.unhealthy],
+        "first_attempts": _first_attempts(observation),
+    }
+
+
+def _first_attempts(observation: Observation) -> dict[str, Any]:
+    budget, measured = (observation.budgets.value or {}).get(WEBHOOKS), observation.measured.value
+    return {
+        "counted": None if budget is None else budget.ended,
+        "bad": None if budget is None else budget.bad,
+        "left_percent": None if budget is None else _rounded(budget.left_percent),
+        "repeated": None if budget is None else budget.repeated,
+        "p50_seconds": None if measured is None else _rounded(measured.first_attempt_p50_seconds),
+        "p99_seconds": None if measured is None else _rounded(measured.first_attempt_p99_seconds),
     }
 
 

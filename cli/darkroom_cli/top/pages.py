@@ -18,7 +18,7 @@ from darkroom.domain.kernel.fingerprint import WORKER, StackFrame
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import Lane, retries_of
 from darkroom.domain.sweeping.due import BEHIND_SECONDS
-from darkroom_cli.operator.domain.budgets import BUDGET_DAYS, Budget
+from darkroom_cli.operator.domain.budgets import BUDGET_DAYS, WEBHOOKS, Budget
 from darkroom_cli.operator.domain.observation import (
     ERROR_MINUTES,
     Alarm,
@@ -302,7 +302,8 @@ def _budgets(view: View, width: int) -> list[Text]:
             _unknown() if recent is None else _burn(recent.slow_burn, SLOW_BURN),
             _unknown() if recent is None else _failing(recent.failing_percent),
         )
-    return [*table.lines(width), *_budget_note(budgets, width)]
+    of_lanes = {lane: budgets[lane] for lane in view.observation.service if lane in budgets}
+    return [*table.lines(width), *_budget_note(of_lanes, width)]
 
 
 def _budget_note(budgets: Mapping[str, Budget], width: int) -> list[Text]:
@@ -520,11 +521,30 @@ def _webhooks(view: View, width: int, rows: int) -> Section | None:
             Text(printable(webhook.endpoint.tenant_id)),
             Text(printable(urlsplit(webhook.endpoint.url).hostname or ""), style=_DIM),
         )
+    section.lines += _first_attempts(view)
     if webhooks.unhealthy:
         section.lines += table.lines(width)
     unhealthy = sum(number for condition, number in webhooks.conditions.items() if condition is not Condition.HEALTHY)
     section.lines += _rest(unhealthy - min(rows, len(webhooks.unhealthy)))
     return section
+
+
+def _first_attempts(view: View) -> list[Text]:
+    """Nothing, if none has counted for as long as a budget lasts."""
+    budget, measured = (view.observation.budgets.value or {}).get(WEBHOOKS), view.observation.measured.value
+    if budget is None or not budget.ended:
+        return []
+    good = f"{100 * (1 - budget.bad / budget.ended):.2f}%"
+    lines = [Text.assemble(f"  first attempts: {good} good, ", _left(budget), f" of the budget of {BUDGET_DAYS} days")]
+    if measured is not None and measured.first_attempt_p99_seconds is not None:
+        half = measured.first_attempt_p50_seconds or 0
+        answered = (
+            f"  answered after p50 {half:,.1f} s, p99 {measured.first_attempt_p99_seconds:,.1f} s of their events"
+        )
+        lines.append(Text(answered, style=_DIM))
+    if budget.repeated:
+        lines.append(Text(f"  perhaps sent twice: {budget.repeated:,}", style=_WARN))
+    return lines
 
 
 def _queues(view: View, width: int, rows: int) -> Section:

@@ -435,11 +435,15 @@ class Violation:
 @dataclass(kw_only=True)
 class Findings:
     """What was struck: `points` are the calls of the undisturbed history; `offered` are those that could be struck
-    first or, in pairs, second; `struck` counts the histories in which every strike has hit a call."""
+    first or, in pairs, second; `struck` counts the histories in which every strike has hit a call. `repeated` is how
+    many more requests than without a fault a receiver got that had taken them, in the worst; `resent` are those that
+    its owner has asked for."""
 
     points: list[str] = field(default_factory=list)
     offered: int = 0
     struck: int = 0
+    repeated: int = 0
+    resent: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     violations: list[Violation] = field(default_factory=list)
 
@@ -470,6 +474,7 @@ def strike(name: str, *, faults: int, every: int = 1, first: int = 0) -> Finding
     undisturbed, violation = play(name, {})
     findings.points = list(undisturbed.surroundings.calls)
     findings.violations += [] if violation is None else [violation]
+    findings.resent = undisturbed.counts["sent again"]  # as its owner has asked
     calls = len(findings.points)
     for point, mode in product(range(calls) if faults == 1 else sample(calls, every, first), MODES):
         if faults == 1:
@@ -490,5 +495,6 @@ def _strike(findings: Findings, name: str, strikes: dict[int, Mode]) -> None:
     model, violation = play(name, strikes)
     findings.offered += 1
     findings.struck += max(strikes) < len(model.surroundings.calls)
+    findings.repeated = max(findings.repeated, model.counts["sent again"] - findings.resent)
     findings.counts.update(model.counts)
     findings.violations += [] if violation is None else [violation]

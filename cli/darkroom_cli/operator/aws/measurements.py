@@ -3,14 +3,15 @@ errors, each in a request of its own."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from darkroom.aws.kernel.errors import pages_of, retryable
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom_cli.operator.domain.budgets import BUDGET_DAYS, Budget
+from darkroom.domain.webhooks.first_attempts import bad_of
+from darkroom_cli.operator.domain.budgets import BUDGET_DAYS, WEBHOOKS, Budget
 from darkroom_cli.operator.domain.observation import (
     DAY,
     ERROR_MINUTES,
@@ -36,6 +37,12 @@ _OVER_TIME = (
 )
 """Of a lane's queue, as SQS names them
 (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html)."""
+
+_OF_WEBHOOKS = (
+    ("counted", "FirstAttemptBurn", "SampleCount"),
+    ("burn", "FirstAttemptBurn", "Sum"),
+    ("repeated", "DeliveriesRepeated", "Sum"),
+)
 
 
 class CloudWatchMeasurements:
@@ -63,6 +70,8 @@ class CloudWatchMeasurements:
             # Lambda measures it of every invocation: a metric of our own would cost $0.30 a month.
             *(_query("accept", "AWS/Lambda", "Duration", {"FunctionName": name}, "p99", period_seconds=300)
               for function, name in function_names.items() if function == "submit_image"),
+            *(_query(f"first_{share}", namespace, "FirstAttemptSeconds", own, share, period_seconds=300)
+              for share in ("p50", "p99")),
         ]  # fmt: skip
         self._history_queries = [
             _query(f"{what}{place}", "AWS/SQS", metric, {"QueueName": name}, statistic)
@@ -73,8 +82,10 @@ class CloudWatchMeasurements:
             _query(f"{what}{place}", namespace, name, {**own, "lane": lane}, "Sum", period_seconds=HOUR // 1000)
             for what, name in (("ended", "ImagesEnded"), ("bad", "ImagesBad"))
             for place, lane in enumerate(self._lanes)
+        ] + [
+            _query(what, namespace, name, own, statistic, period_seconds=HOUR // 1000)
+            for what, name, statistic in _OF_WEBHOOKS
         ]
-
         self._functions = tuple(function_names)
         # Without a version or an alias: the sum of all of them.
         # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
@@ -91,7 +102,10 @@ class CloudWatchMeasurements:
                 MetricDataQueries=self._queries, StartTime=_moment(until - HOUR), EndTime=_moment(until)
             )
         values_by_id = {result["Id"]: _values(result) for result in answer["MetricDataResults"]}
-        lateness = values_by_id.get("lateness", {})
+
+        def most(what: str) -> float | None:
+            return max(values_by_id.get(what, {}).values(), default=None)
+
         return Measured(
             flows={
                 lane: flow
@@ -99,8 +113,10 @@ class CloudWatchMeasurements:
                 if (flow := _latest_flow(values_by_id.get(f"in{place}", {}), values_by_id.get(f"out{place}", {})))
                 is not None
             },
-            release_lateness_seconds=max(lateness.values(), default=None),
-            accept_p99_milliseconds=max(values_by_id.get("accept", {}).values(), default=None),
+            release_lateness_seconds=most("lateness"),
+            accept_p99_milliseconds=most("accept"),
+            first_attempt_p50_seconds=most("first_p50"),
+            first_attempt_p99_seconds=most("first_p99"),
         )
 
     def history(self, now: Milliseconds) -> History:
@@ -140,7 +156,7 @@ class CloudWatchMeasurements:
         # where it lets a longer period begin. The hour that is not over counts.
         # https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html
         until = (now // HOUR + 1) * HOUR  # guard: top-budget-window
-        sums: Counter[str] = Counter()
+        sums = defaultdict[str, float](float)
         pages = self._client.get_paginator("get_metric_data").paginate(
             MetricDataQueries=self._budget_queries,
             StartTime=_moment(until - BUDGET_DAYS * DAY),
@@ -148,9 +164,13 @@ class CloudWatchMeasurements:
         )
         for page in pages_of(pages, "reading the error budgets"):
             for result in page["MetricDataResults"]:
-                sums[result["Id"]] += round(sum(result["Values"]))  # guard: top-budget-all-pages
+                sums[result["Id"]] += sum(result["Values"])  # guard: top-budget-all-pages
+        counted = round(sums["counted"])
         return {
-            lane: Budget(ended=sums[f"ended{place}"], bad=sums[f"bad{place}"]) for place, lane in enumerate(self._lanes)
+            lane: Budget(ended=round(sums[f"ended{place}"]), bad=round(sums[f"bad{place}"]))
+            for place, lane in enumerate(self._lanes)
+        } | {
+            WEBHOOKS: Budget(ended=counted, bad=bad_of(sums["burn"], counted), repeated=round(sums["repeated"])),
         }
 
     def function_errors(self, now: Milliseconds) -> Mapping[str, int]:

@@ -390,6 +390,29 @@ def test_a_budget_is_what_is_left_of_it_or_how_often_it_was_spent(
     assert any(line.startswith("  slow") and shown in line for line in drawn(stack, 80))
 
 
+def test_first_attempts_at_webhooks_are_told_with_their_budget_and_times(run: Run, stack: FakeStack) -> None:
+    trouble(stack.world)
+    assert "first attempts" not in "\n".join(drawn(stack, 80)), "none has counted"
+    stack.world.measurements.spent["webhooks"] = Budget(ended=50_000, bad=20, repeated=3)
+    stack.world.measurements.measured = replace(
+        stack.world.measurements.measured, first_attempt_p50_seconds=0.34, first_attempt_p99_seconds=4.5
+    )
+    lines = drawn(stack, 80)
+    place = lines.index("  first attempts: 99.96% good, 60.0% left of the budget of 28 days")
+    assert lines[place + 1 : place + 3] == [
+        "  answered after p50 0.3 s, p99 4.5 s of their events",
+        "  perhaps sent twice: 3",
+    ]
+    assert json.loads(run("top", "--json").stdout)["webhooks"]["first_attempts"] == {
+        "counted": 50_000,
+        "bad": 20,
+        "left_percent": 60.0,
+        "repeated": 3,
+        "p50_seconds": 0.34,
+        "p99_seconds": 4.5,
+    }
+
+
 def test_why_nothing_burns_beside_a_spent_budget_is_said(stack: FakeStack) -> None:
     assert "budget:" not in "\n".join(drawn(stack, 80)), "nothing was bad"
     stack.world.measurements.spent["slow"] = Budget(ended=197, bad=45)

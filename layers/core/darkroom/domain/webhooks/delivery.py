@@ -172,6 +172,16 @@ def event_id_of(delivery_id: str) -> str:
     return delivery_id.partition("-")[2]
 
 
+def time_of_event(delivery: Delivery) -> Milliseconds:
+    """When the event happened that is delivered."""
+    return int(delivery.delivery_id.partition("-")[0])
+
+
+def was_unheard(delivery: Delivery) -> bool:
+    """Whether nothing was heard of the attempt before the last one: the receiver may have taken it."""
+    return any(attempt.milliseconds is None for attempt in delivery.attempts[-2:-1])
+
+
 def new_delivery(
     *,
     endpoint_id: str,

@@ -18,6 +18,7 @@ from darkroom.domain.webhooks.delivery import (
     claim,
     message_for,
     record,
+    was_unheard,
 )
 from darkroom.domain.webhooks.endpoint import (
     FAILURES_TO_REST,
@@ -51,6 +52,7 @@ from darkroom.domain.webhooks.endpoint import (
     succeed,
     wake,
 )
+from darkroom.domain.webhooks.first_attempts import FirstAttempt, first_attempt
 from darkroom.domain.webhooks.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, secret_of, sign
 from darkroom.operations.images.enqueue import seconds_until
 from darkroom.operations.webhooks.change_endpoint import TRIES, change_endpoint, watch
@@ -85,11 +87,14 @@ class DeliverEventPorts:
 @dataclass(frozen=True, kw_only=True)
 class Delivered:
     """What a message came to: `delivered` or `failed` (an attempt that was made, with its `answer`), `gave_up` (no
-    attempt is left), or the reason why there was nothing to do now. `unreadable` are the rows of deliveries that were
-    met and postponed."""
+    attempt is left), or the reason why there was nothing to do now. `first` is how the attempt counts for the service
+    level, and it `may_repeat` one of a worker that died. `unreadable` are the rows of deliveries that were met and
+    postponed."""
 
     outcome: str
     answer: Answer | None = None
+    first: FirstAttempt | None = None
+    may_repeat: bool = False
     endpoint: Endpoint | None = None
     unreadable: Sequence[UnreadableRow] = ()
 
@@ -305,7 +310,10 @@ def _hear_from_runway(
             met = _call_next(ports, (current,), message_for(claimed))
     gave_up = after is not None and due_at is None
     outcome = "delivered" if answer.is_success else "gave_up" if gave_up else "failed"
-    return Delivered(outcome=outcome, answer=answer, endpoint=current, unreadable=met)
+    first, may_repeat = first_attempt(endpoint, claimed, answer, now=now), was_unheard(claimed)
+    return Delivered(
+        outcome=outcome, answer=answer, first=first, may_repeat=may_repeat, endpoint=current, unreadable=met
+    )
 
 
 # ── Otherwise ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -444,7 +452,10 @@ def _hear(ports: DeliverEventPorts, host: Sequence[Endpoint], sending: Delivery,
     if current is not None:
         met += _call_next(ports, _at_host(ports, (current, *host[1:]), endpoint, answer), message_for(sending))
     outcome = "delivered" if answer.is_success else "gave_up" if after.due_at is None else "failed"
-    return Delivered(outcome=outcome, answer=answer, endpoint=current, unreadable=met)
+    first, may_repeat = first_attempt(endpoint, sending, answer, now=now), was_unheard(sending)
+    return Delivered(
+        outcome=outcome, answer=answer, first=first, may_repeat=may_repeat, endpoint=current, unreadable=met
+    )
 
 
 def _at_host(

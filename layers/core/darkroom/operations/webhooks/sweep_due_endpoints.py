@@ -29,6 +29,7 @@ from darkroom.domain.webhooks.endpoint import (
     reserve_slot,
     ripe_before,
 )
+from darkroom.domain.webhooks.first_attempts import waits_for_worker
 from darkroom.for_each import for_each
 from darkroom.operations.webhooks.change_endpoint import TRIES
 from darkroom.operations.webhooks.read_delivery import read_delivery
@@ -61,7 +62,8 @@ class EndpointsSweep:
     reason why there was nothing to do; `opened` are the failed deliveries that were opened again. `errors` holds
     unexpected errors by endpoint, `unlisted`, by shard, why the due index could not be listed. `complete` is False if
     time ran out; `late_seconds` is how late the oldest look is that could not be done, `paused_seconds` how long the
-    oldest pause of an endpoint that was looked at lasts: each is in every hour."""
+    oldest pause of an endpoint that was looked at lasts: each is in every hour. At `untaken` endpoints a delivery waits
+    for a worker."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     opened: list[str] = field(default_factory=list)
@@ -70,6 +72,7 @@ class EndpointsSweep:
     unlisted: dict[str, Exception] = field(default_factory=dict)
     late_seconds: float = 0.0
     paused_seconds: float = 0.0
+    untaken: int = 0
     complete: bool = True
 
     @property
@@ -182,6 +185,7 @@ def _decide(ports: SweepDueEndpointsPorts, sweep: EndpointsSweep, host: Sequence
         due_at=next_look(endpoint, [delivery.due_at for delivery in listed], now=now),
         crowded_at=now if len(ready) > endpoint.limit else endpoint.crowded_at,
     )
+    sweep.untaken += waits_for_worker(endpoint, [delivery.due_at for delivery in listed], now=now)
     if has_runways((endpoint, *host[1:])):  # guard: webhook-runway-look-calls
         for delivery_id in ready[: endpoint.limit]:  # so each calls the next: one on a runway would not
             looked_at = reserve_slot(looked_at, delivery_id, now=now)
