@@ -25,6 +25,7 @@ compile sam requirements/sam.txt
 compile runtime requirements/runtime.txt
 compile bench requirements/bench.txt -c requirements/dev.txt
 compile peers requirements/peers.txt
+compile telemetry requirements/telemetry.txt
 compile uv requirements/uv.txt
 compile audit requirements/audit.txt
 compile node requirements/node.txt

@@ -1353,7 +1353,10 @@ def test_each_function_may_have_a_layer_for_telemetry_under_ours_and_is_started_
     wrapper = {"Fn::If": ["HasTelemetryLayer", "/opt/otel-instrument", {"Ref": "AWS::NoValue"}]}
     for name, function in FUNCTIONS.items():
         assert (function["Layers"][0], len(function["Layers"]) <= 5) == (TELEMETRY, True), name
-        assert function["Environment"]["Variables"]["AWS_LAMBDA_EXEC_WRAPPER"] == wrapper, name
+        variables = function["Environment"]["Variables"]
+        assert variables["AWS_LAMBDA_EXEC_WRAPPER"] == wrapper, name
+        endpoint = {"Fn::If": ["HasTelemetryEndpoint", {"Fn::Sub": "${TelemetryEndpoint}/v1/traces"}, NO_VALUE]}
+        assert variables["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] == endpoint, name
 
 
 # ── SnapStart: the API runs published versions, and every change publishes one ───────────────────────────────────────
