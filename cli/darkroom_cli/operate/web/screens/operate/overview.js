@@ -369,8 +369,19 @@ function Endpoints({ seen }) {
                         kind=${CONDITIONS[endpoint.condition]}>${endpoint.condition}<//> ${endpoint.url}${" "}
                         <span class="quiet">of ${endpoint.tenant}${endpoint.since ? `, for ${since(endpoint.since)}` : ""}; ${counted(endpoint.deliveries)} to be sent</span></li>`,
                 )}</ul>`}
+                <p>${firstAttemptsOf(webhooks)}</p>
                 <p><a href="#/operate/webhooks">Look at the webhooks</a></p></div>`}
     </section>`;
+}
+
+/** How first attempts do, in a sentence; nothing while none has counted. */
+function firstAttemptsOf({ first_attempts: first }) {
+    if (!first?.counted) return "";
+    const good = percent(100 * (1 - first.bad / first.counted), 2);
+    const took = first.p99_seconds === null ? "" : `; p50 ${first.p50_seconds} s, p99 ${first.p99_seconds} s`;
+    const twice = first.repeated ? `; ${first.repeated.toLocaleString()} perhaps sent twice` : "";
+    const { name, value } = budgetOf({ ...first, ended: first.counted });
+    return `First attempts in 28 days: ${good} good, ${name}: ${value}${took}${twice}.`;
 }
 
 function Workers({ seen }) {
@@ -460,7 +471,9 @@ function quietWebhooks({ webhooks }) {
     if (webhooks === null || webhooks.unhealthy.length > 0) return null;
     const { healthy = 0, ...others } = webhooks.conditions;
     if (Object.values(others).some((number) => number > 0)) return null;
-    return healthy === 0 ? "No tenant has a webhook." : `${healthy.toLocaleString()} healthy.`;
+    return healthy === 0
+        ? "No tenant has a webhook."
+        : `${healthy.toLocaleString()} healthy. ${firstAttemptsOf(webhooks)}`.trim();
 }
 
 function quietQueues({ queues }) {
