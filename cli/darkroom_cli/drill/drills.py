@@ -253,6 +253,7 @@ _ALL = [
         alarms=frozenset({"DeliveriesLateAlarm"}),
         shows="the depth of the queue of deliveries, and the budget of first attempts",
         lead_minutes=20,
+        clear_minutes=100,  # where nothing else is sent, the alarm looks three half hours back
     ),
     Drill(
         name="events-stuck",
