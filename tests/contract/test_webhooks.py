@@ -353,7 +353,7 @@ def test_what_was_lost_on_a_runway_makes_room(stores: tuple[Endpoints, Deliverie
         assert deliveries.take_place(to, each, now=NOW, most=2) == "taken"
     later = NOW + 60_000
     again = replace(first, claimed_by="another", until=later + 60_000)
-    assert deliveries.take_place(to, again, now=later, most=2) == "taken", "the same delivery, whose worker died"
+    assert deliveries.take_place(to, again, now=later, most=2) == "retaken", "the same delivery, whose worker died"
     deliveries.free_place(to, first)
     assert deliveries.take_place(to, first, now=later, most=2) == "held", "who was lost frees nothing any more"
     assert deliveries.take_place(to, replace(third, until=later + 60_000), now=later, most=2) == "taken"

@@ -9,7 +9,7 @@ import pytest
 
 from darkroom.domain.images.service_level import SLOW_BURN
 from darkroom.domain.webhooks.delivery import Answer, Delivery, DeliveryAttempt, claim
-from darkroom.domain.webhooks.endpoint import HOUR, LOOK_SECONDS, MOST_QUICK, SECOND
+from darkroom.domain.webhooks.endpoint import HOUR, LOOK_SECONDS, MOST_QUICK, SECOND, InFlight, reserve_slot
 from darkroom.domain.webhooks.first_attempts import (
     BURN,
     LATE_SECONDS,
@@ -109,6 +109,21 @@ def test_an_attempt_after_one_of_which_nothing_was_heard_may_repeat_it() -> None
     repeated = world.deliver(message)
     assert (repeated.outcome, repeated.may_repeat) == ("delivered", True)
     assert not world.deliver(message).may_repeat
+
+
+@pytest.mark.parametrize("is_called", [False, True], ids=["from the runway", "called"])
+def test_an_attempt_after_one_that_was_lost_on_a_runway_may_repeat_it(is_called: bool) -> None:
+    world = WebhooksWorld()
+    world.add()
+    world.tell(event())
+    (message,) = world.take()
+    ((place, row),) = world.endpoints.rows.items()
+    row = replace(row, quick=MOST_QUICK, widened_at=world.now - 1, last_success_at=world.now, crowded_at=world.now)
+    lost = InFlight(delivery_id=message.delivery_id, claimed_by="another", until=world.now)
+    assert world.deliveries.take_place(message.endpoint_id, lost, now=world.now - 1, most=1) == "taken"
+    world.endpoints.rows[place] = reserve_slot(row, message.delivery_id, now=world.now) if is_called else row
+    repeated = world.deliver(message)
+    assert (repeated.outcome, repeated.may_repeat) == ("delivered", True)
 
 
 @pytest.mark.parametrize(

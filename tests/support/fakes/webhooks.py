@@ -121,14 +121,15 @@ class FakeDeliveries:
         flying = runway.get(flight.delivery_id)
         if flying == flight:  # this write's own first attempt, whose answer was lost
             return "taken"
-        for lost in [flight.delivery_id for flight in runway.values() if flight.until <= now]:
-            del runway[lost]
+        lost = [flight.delivery_id for flight in runway.values() if flight.until <= now]
+        for delivery_id in lost:
+            del runway[delivery_id]
         if flight.delivery_id in runway:
             return "held"
         if len(runway) >= most:
             return "full"
         runway[flight.delivery_id] = flight
-        return "taken"
+        return "retaken" if flight.delivery_id in lost else "taken"
 
     def free_place(self, endpoint_id: str, flight: InFlight) -> None:
         runway = self.runways.get((endpoint_id, runway_of(flight.delivery_id)), {})

@@ -68,8 +68,9 @@ class DeliveryKey(NamedTuple):
     delivery_id: str
 
 
-type Place = Literal["taken", "held", "full"]
-"""What came of asking for a place on a runway; with `held`, another flight of the same delivery has one."""
+type Place = Literal["taken", "retaken", "held", "full"]
+"""What came of asking for a place on a runway; with `held`, another flight of the same delivery has one, and with
+`retaken`, one had it that was lost."""
 
 
 @dataclass(frozen=True, kw_only=True)

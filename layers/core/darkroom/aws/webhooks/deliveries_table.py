@@ -59,11 +59,12 @@ class DeliveriesTable:
         mine: Item = {"M": {"claimed_by": {"S": str(flight.claimed_by)}, "until": {"N": str(flight.until)}}}
         flights: Mapping[str, Item] | None = {}  # what the first try meets is not known, and usually it is room
         for _ in range(TAKES):
+            met = flights or {}
             flights = self._put_flight(endpoint_id, flight, mine, flights, now=now, most=most)
             if flights is None:
                 continue
             if flights.get(flight.delivery_id) == mine:  # perhaps put by an attempt whose answer was lost
-                return "taken"
+                return "retaken" if flight.delivery_id in met else "taken"
             # guard: webhook-runway-lost-place-expires
             counted = {name for name, item in flights.items() if int(item["M"]["until"]["N"]) > now}
             if flight.delivery_id in counted:

@@ -60,7 +60,7 @@ from darkroom.operations.webhooks.read_delivery import read_delivery
 from darkroom.operations.webhooks.read_host import read_host
 from darkroom.ports.kernel import Clock, Fenced, Jitter, Secret, UnreadableRow
 from darkroom.ports.tenants import IsSuspended
-from darkroom.ports.webhooks import Deliveries, DeliveryQueue, Endpoints, Receiver
+from darkroom.ports.webhooks import Deliveries, DeliveryQueue, Endpoints, Place, Receiver
 
 NEXT_LISTED, NEXT_READ = 40, 8
 """From how many of the deliveries that wait for their turn the next are chosen (as many as half a read unit lists),
@@ -190,33 +190,39 @@ def _send(
         return Delivered(outcome=flying.value)
     if flying is None:
         return Delivered(outcome="endpoint_gone")
-    sending = _claim(ports, flying, delivery, claimed)
-    if sending is None:
+    ours = _claim(ports, flying, delivery, claimed)
+    if ours is None:
         # guard: webhook-second-worker-place-freed
         landed = change_endpoint(ports.endpoints, flying, lambda row: release_slot(row, delivery.delivery_id))
         # One on a runway calls nobody when it ends, but if it has made the endpoint narrow.
         is_wide = landed is not None and landed.is_wide
         met = _call_next(ports, (landed, *others), message, held=delivery.delivery_id) if landed and is_wide else ()
         return Delivered(outcome="leased", unreadable=met)
+    sending, may_repeat = ours
     answer = _post(ports, flying, sending, master)
-    return _hear(ports, (flying, *others), sending, answer)
+    delivered = _hear(ports, (flying, *others), sending, answer)
+    return replace(delivered, may_repeat=delivered.may_repeat or may_repeat)
 
 
-def _claim(ports: DeliverEventPorts, flying: Endpoint, delivery: Delivery, claimed: Delivery) -> Delivery | None:
-    """The delivery's row as claimed; None if another worker has it, perhaps a newer one. Who has it on a runway has not
-    written the row: so this keeps others from there until the row is written."""
+def _claim(
+    ports: DeliverEventPorts, flying: Endpoint, delivery: Delivery, claimed: Delivery
+) -> tuple[Delivery, bool] | None:
+    """The delivery's row as claimed, and whether it was lost on a runway before; None if another worker has it, perhaps
+    a newer one. Who has it on a runway has not written the row: so this keeps others from there until it is written."""
     # guard: webhook-runway-row-claim-excludes
     flight = None if flying.widened_at is None else _flight(ports, delivery.delivery_id, claimed.claimed_by)
+    place: Place = "taken"
     if flight is not None:
         most = RUNWAY_PLACES + MAX_FLIGHTS  # the row has counted this one
-        if ports.deliveries.take_place(flying.endpoint_id, flight, now=ports.clock(), most=most) != "taken":
-            return None
+        place = ports.deliveries.take_place(flying.endpoint_id, flight, now=ports.clock(), most=most)
+    if place in ("held", "full"):
+        return None
     sending: Delivery | None = None
     with suppress(Fenced, UnreadableRow):  # guard: unreadable-claim-keeps-no-place
         sending = ports.deliveries.change(delivery, claimed)
     if flight is not None:  # not after an outage: the write may come late, and nobody may take the delivery before it
         _free(ports, flying, flight)
-    return sending
+    return None if sending is None else (sending, place == "retaken")
 
 
 def _flight(ports: DeliverEventPorts, delivery_id: str, claimed_by: str | None) -> InFlight:
@@ -252,7 +258,8 @@ def _deliver_from_runway(
     answer = _post(ports, endpoint, claimed, master)
     after = _record(ports, delivery, claimed, answer)
     _free(ports, endpoint, flight)
-    return _hear_from_runway(ports, endpoint, claimed, after, answer)
+    delivered = _hear_from_runway(ports, endpoint, claimed, after, answer)
+    return replace(delivered, may_repeat=delivered.may_repeat or place == "retaken")
 
 
 def _record(ports: DeliverEventPorts, delivery: Delivery, claimed: Delivery, answer: Answer) -> Delivery | None:
