@@ -64,6 +64,7 @@ def post_upload() -> Response:
             announcement=app.read_once(announcement_of),
             tenant_id=caller.tenant_id,  # guard: tenants-upload-owner
             tier=caller.tier,
+            lane=caller.lane,
             quota=caller.quota,
             visibility=caller.visibility,
             viewer_seconds=caller.viewer_seconds,

@@ -43,7 +43,14 @@ def patch(image_id: str) -> Response:
 
 def _change_visibility(image_id: str, wanted: Visibility, caller: Caller) -> Response:
     try:
-        image = change_visibility(visibility_ports, image_id, wanted, tenant_id=caller.tenant_id, tier=caller.tier)
+        image = change_visibility(
+            visibility_ports,
+            image_id,
+            wanted,
+            tenant_id=caller.tenant_id,
+            tier=caller.tier,
+            moved_to=caller.lane,
+        )
     except NotDone as error:
         raise not_done(error.image, "Visibility can be changed of", now=ports.clock()) from error
     logger.info("visibility", extra={"wanted": wanted.value, "run": image.run})

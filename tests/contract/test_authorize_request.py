@@ -152,15 +152,20 @@ def test_the_authorizer_is_asked_once_a_minute_and_never_without_a_credential(ga
 
 
 @pytest.mark.guards("tenants-upload-tier-lane")
-@pytest.mark.parametrize(("tier", "lane"), [(Tier.PAID, "fast"), (Tier.FREE, "slow")])
-def test_it_decides_the_lane_of_what_is_announced_too(gateway: Gateway, aws: Aws, tier: Tier, lane: str) -> None:
-    tenants_table_of(aws).change_tenant(ACME, replace(ACME, tier=tier))
+@pytest.mark.parametrize(
+    ("tier", "moved_to", "lane"), [(Tier.PAID, None, "fast"), (Tier.FREE, None, "slow"), (Tier.PAID, "bulk", "bulk")]
+)
+def test_it_decides_the_lane_of_what_is_announced_too(
+    gateway: Gateway, aws: Aws, tier: Tier, moved_to: str | None, lane: str
+) -> None:
+    tenants_table_of(aws).change_tenant(ACME, replace(ACME, tier=tier, lane=moved_to))
     photo = jpeg()
     announcement = json.dumps({"bytes": len(photo), "sha256": hashlib.sha256(photo).hexdigest()}).encode()
     announced = gateway.request("POST", "/uploads", body=announcement, headers=BEARER)
     assert (announced.status, announced.body["lane"]) == (201, lane)
     row = ImagesTable(boto3.client("dynamodb"), aws.images_table).get(announced.body["id"])
     assert row is not None and row.tenant_id == "acme"
+    assert gateway.request("POST", "/images", body=photo, headers=BEARER).body["lane"] == lane
 
 
 @pytest.mark.guards("authorizer-bypass-refused")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from darkroom.domain.kernel.lanes import FAST, LANES, LIVE_LANES, SLOW, lane_for
+from darkroom.domain.kernel.lanes import FAST, LANES, LIVE_LANES, SLOW, lane_for, lane_of_upload, live_lane_for
 from darkroom.domain.kernel.tenants import (
     MAX_BURST,
     MAX_REQUESTS_PER_SECOND,
@@ -71,6 +71,14 @@ def test_who_pays_travels_in_the_fast_lane_and_every_tier_has_one_lane_and_all_b
     for tier in Tier:
         assert [lane for lane in LANES.values() if tier in lane.tiers] == [lane_for(tier)], tier
     assert LANES.keys() - {"bulk"} == LIVE_LANES.keys() == {lane_for(tier).name for tier in Tier}
+
+
+@pytest.mark.guards("tenants-moved-to-known-lane", "tenants-moved-with-old-images")
+def test_who_is_moved_to_another_lane_takes_it_for_everything_unless_there_is_none_of_that_name() -> None:
+    assert [lane_of_upload(Tier.PAID, moved_to) for moved_to in ("slow", "bulk", None)] == ["slow", "bulk", "fast"]
+    assert live_lane_for("fast", Tier.PAID, "bulk") == "bulk" and live_lane_for("slow", Tier.PAID) == "slow"
+    assert lane_of_upload(Tier.PAID, "of a later version") == "fast"
+    assert live_lane_for("slow", Tier.PAID, "of a later version") == "fast"
 
 
 @pytest.mark.parametrize("tier", Tier)

@@ -38,9 +38,9 @@ def world() -> World:
     return World(delivers=True, edge=EDGE)
 
 
-def change(world: World, image_id: str, wanted: Visibility, **others: Any) -> Image:
+def change(world: World, image_id: str, wanted: Visibility, *, moved_to: str | None = None, **others: Any) -> Image:
     ports = world.ports(ChangeVisibilityPorts, **others)
-    return change_visibility(ports, image_id, wanted, tenant_id="default", tier=Tier.FREE)
+    return change_visibility(ports, image_id, wanted, tenant_id="default", tier=Tier.FREE, moved_to=moved_to)
 
 
 def changed(world: World, image_id: str, wanted: Visibility) -> Image:
@@ -213,6 +213,8 @@ def test_an_image_that_was_imported_becomes_visible_in_its_tenants_lane(world: W
     image_id = developed(world)
     world.images.rows[image_id] = replace(world.row(image_id), lane="bulk")
     assert (change(world, image_id, PUBLIC).lane, world.lanes.sent[-1].lane) == ("slow", "slow")
+    other_id = developed(world)
+    assert change(world, other_id, PUBLIC, moved_to="bulk").lane == "bulk", "its tenant was moved"
 
 
 @pytest.mark.guards(

@@ -238,6 +238,8 @@ def test_more_of_an_image_that_was_imported_is_made_in_its_tenants_lane(
     world.images.rows[image_id] = replace(world.row(image_id), lane="bulk")
     assert add(world, image_id, tier=tier).image.lane == lane == world.lanes.sent[-1].lane
     assert work_off(world).lane == lane
+    other = '{"variants": [{"name": "other", "width": 8}]}'
+    assert add(world, image_id, other, tier=tier, lane="bulk").image.lane == "bulk", "its tenant was moved"
 
 
 @pytest.mark.guards("works-version-fence")

@@ -31,7 +31,7 @@ from darkroom_cli.pauses import work as pauses
 from darkroom_cli.pauses.commands import reason_of, subject_named
 from darkroom_cli.stack.operators import Stack
 from darkroom_cli.tenants import work as tenants
-from darkroom_cli.tenants.commands import tenant_named
+from darkroom_cli.tenants.commands import lane_named, tenant_named
 from darkroom_cli.tenants.keys import key_id_named
 from darkroom_cli.terminal import display
 from darkroom_cli.terminal.many import IMAGES_PER_SECOND
@@ -129,6 +129,7 @@ class _Rotate(_OfAKey):
 class _ChangeTenant(_Request):
     tenant: str
     tier: Tier | None = None
+    lane: str | None = None
     requests_per_second: Annotated[int | None, Field(ge=1, le=MAX_REQUESTS_PER_SECOND)] = None
     burst: Annotated[int | None, Field(ge=1, le=MAX_BURST)] = None
     usual_limits: StrictBool = False
@@ -389,8 +390,9 @@ class Actions:
         if request.usual_limits and any(limits):
             raise invalid("usual_limits removes what requests_per_second and burst set: send one or the other.")
         has_terms = bool(request.tier or any(limits) or request.usual_limits)
-        if not has_terms and request.state is None:
-            raise invalid("Say what to change: tier, requests_per_second, burst, usual_limits or state.")
+        if not has_terms and request.state is None and request.lane is None:
+            raise invalid("Say what to change: tier, lane, requests_per_second, burst, usual_limits or state.")
+        lane = None if request.lane is None else lane_named(request.lane)
         if request.dry_run:
             with self._stack.explained():
                 tenant = self._stack.tenants.tenant(tenant_id)
@@ -399,6 +401,7 @@ class Actions:
             now = f"{tenant.tier}, {tenant.state}, {tenant.allowance.requests_per_second:,} requests per second, "
             wanted = [
                 *([f"tier {request.tier}"] if request.tier else []),
+                *([f"lane {lane}"] if lane else []),
                 *([f"{request.requests_per_second:,} requests per second"] if request.requests_per_second else []),
                 *([f"{request.burst:,} at once"] if request.burst else []),
                 *(["its tier's own limits"] if request.usual_limits else []),
@@ -418,6 +421,8 @@ class Actions:
                 burst=request.burst,
                 usual_limits=request.usual_limits,
             )
+        if lane is not None:
+            tenants.move(self._stack, tenant_id, lane)
         if request.state is not None:
             tenants.set_state(self._stack, tenant_id, request.state)
         return _Done(count=1, ids=[tenant_id])

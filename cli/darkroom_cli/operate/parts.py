@@ -187,6 +187,7 @@ class Parts:
             raise ApiError(f"There is no tenant {display.printable(name)} in {stack.name}.")
         return {
             **tenants_found[0],
+            "lanes": tenants.served_lanes(stack),
             "all_keys": _told(tenants.list_keys, stack, tenant_id, only_closed=False, as_json=True),
             "usage": _told(usage.show, stack, since=None, until=None, tenant=tenant_id, as_json=True),
         }

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from darkroom.domain.kernel.lanes import lane_for
+from darkroom.domain.kernel.lanes import LANES, lane_for
 from darkroom.domain.kernel.sizes import size_in_words
 from darkroom.domain.kernel.tenants import (
     MAX_BURST,
@@ -54,6 +54,7 @@ _EPILOG = """[bold]A new customer[/bold]
   ./darkroom tenants suspend acme --stack darkroom-prod
   ./darkroom tenants resume acme --stack darkroom-prod
   ./darkroom tenants change acme --max-stored 50GB --max-images unlimited
+  ./darkroom tenants move acme bulk --stack darkroom-prod  [dim]it takes more of its lane than others[/dim]
 
 [bold]A customer who leaves[/bold]
 
@@ -242,6 +243,31 @@ def change(
         viewer_seconds=None if viewer_cache is None else viewer_cache.seconds,
         usual_limits=usual_limits,
     )
+
+
+def lane_named(text: str) -> str:
+    """The named lane. Raises typer.BadParameter."""
+    if text not in LANES:
+        raise typer.BadParameter(f"{display.printable(text)!r} is not one of: {', '.join(LANES)}.")
+    return text
+
+
+@app.command()
+def move(
+    *,
+    tenant: TenantArgument,
+    lane: Annotated[str, typer.Argument(metavar="LANE", help=f"{', '.join(LANES)}.", callback=lane_named)],
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """Move a tenant to another lane, whatever its tier; its tier's lane ends that.
+
+    What it asks for from now on goes there. Images that are in work stay where
+    they are, and its limits remain its tier's.
+    """
+    from darkroom_cli.tenants import work  # noqa: PLC0415
+
+    work.move(reach(stack, region), tenant, lane)
 
 
 @app.command()

@@ -10,6 +10,7 @@ from dataclasses import replace
 from darkroom.aws.kernel.secrets import StoredSecret
 from darkroom.domain.edge.instructions import allowed_by, key_of_tenant
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
+from darkroom.domain.kernel.lanes import BULK, LANES, lane_for, lane_of_upload
 from darkroom.domain.kernel.sizes import size_in_words
 from darkroom.domain.kernel.stored import NOTHING, Stored
 from darkroom.domain.kernel.tenants import AUTHORIZER_CACHE_SECONDS, UNLIMITED, Tenant, TenantState, Tier
@@ -104,6 +105,25 @@ def change(
     display.line(display.output(), f"Changed {tenant_id}: {_agreed(tenant)}. {_IN_FORCE}")
 
 
+def served_lanes(stack: Stack) -> list[str]:
+    """The lanes that the stack serves: without its part, what is sent to the lane of bulk work shares another's."""
+    with stack.explained():
+        return [lane for lane in LANES if lane != BULK.name or "bulk" in stack.parts]
+
+
+def move(stack: Stack, tenant_id: str, lane: str) -> None:
+    """`tenants move`."""
+    if lane not in served_lanes(stack):  # guard: tenants-moved-to-served-lane
+        raise ApiError(f"{stack.name} is deployed with Bulk=false: it serves no lane {lane} of its own.")
+
+    def moved(tenant: Tenant) -> Tenant:
+        # guard: tenants-moved-home
+        return replace(tenant, lane=None if lane == lane_for(tenant.tier).name else lane)
+
+    _changed(stack, tenant_id, moved)
+    display.line(display.output(), f"New work of {tenant_id} goes to the lane {lane}. {_IN_FORCE}")
+
+
 def set_on_request(stack: Stack, tenant_id: str, instructions: str) -> None:
     """`tenants on-request`."""
     tenant = _changed(stack, tenant_id, lambda tenant: replace(tenant, on_request=_with_list(tenant, instructions)))
@@ -157,6 +177,7 @@ def list_tenants(stack: Stack, *, as_json: bool) -> None:
                 {
                     "tenant": tenant.tenant_id,
                     "tier": tenant.tier,
+                    "lane": lane_of_upload(tenant.tier, tenant.lane),
                     "state": tenant.state,
                     "requests_per_second": tenant.allowance.requests_per_second,
                     "burst": tenant.allowance.burst,
@@ -181,6 +202,7 @@ def list_tenants(stack: Stack, *, as_json: bool) -> None:
         (
             tenant.tenant_id,
             tenant.tier.value,
+            lane_of_upload(tenant.tier, tenant.lane),
             tenant.state.value,
             f"{tenant.allowance.requests_per_second:,}",
             f"{tenant.allowance.burst:,}",
@@ -191,7 +213,7 @@ def list_tenants(stack: Stack, *, as_json: bool) -> None:
         )
         for tenant in tenants
     ]
-    heads = ("tenant", "tier", "state", "requests/s", "burst", "stored", "images", "keys", "since")
+    heads = ("tenant", "tier", "lane", "state", "requests/s", "burst", "stored", "images", "keys", "since")
     display.table(out, heads, rows, right=frozenset({"requests/s", "burst", "stored", "images", "keys"}))
 
 

@@ -111,8 +111,10 @@ def test_a_tenants_terms_and_state_are_changed(fresh: FakeStack) -> None:
     assert "acme is free, active" in ending["says"][0] and "tier paid, state suspended" in ending["says"][0]
     assert fresh.tenants.tenants["acme"].tier is Tier.FREE
     act(fresh, "change_tenant", tenant="acme", tier="paid", state="suspended")
+    assert "lane bulk" in act(fresh, "change_tenant", tenant="acme", lane="bulk", dry_run=True)["says"][0]
+    act(fresh, "change_tenant", tenant="acme", lane="bulk")
     tenant = fresh.tenants.tenants["acme"]
-    assert (tenant.tier, tenant.state) == (Tier.PAID, TenantState.SUSPENDED)
+    assert (tenant.tier, tenant.state, tenant.lane) == (Tier.PAID, TenantState.SUSPENDED, "bulk")
 
 
 def test_a_webhook_is_enabled_and_what_it_missed_is_sent_again(fresh: FakeStack) -> None:
@@ -303,6 +305,7 @@ def test_an_action_that_is_not_understood_is_not_done(writing: Served, body: Any
         ("rotate_key", {"key": "0" * 8, "overlap": "x"}),
         ("change_tenant", {"tenant": "acme"}),
         ("change_tenant", {"tenant": "acme", "tier": "gold"}),
+        ("change_tenant", {"tenant": "acme", "lane": "quick"}),
         ("change_tenant", {"tenant": "acme", "usual_limits": True, "burst": 5}),
     ],
 )

@@ -115,6 +115,7 @@ def test_a_tenant_is_shown_with_its_keys_and_no_secret(fresh: FakeStack) -> None
     assert row["keys"] == 1 and row.items() <= document.items()
     assert [listed_key["id"] for listed_key in document["all_keys"]] == [stored.key_id]
     assert document["usage"] == []
+    assert (document["lane"], document["lanes"]) == ("slow", list(LANES))
     text = json.dumps(document)
     assert key not in text and key.rpartition("_")[2] not in text and stored.digest not in text
 

@@ -66,6 +66,7 @@ def test_a_tenant_that_is_there_is_not_added_again(run: Run, stack: FakeStack) -
         ("tenants", "add", "acme", "--tier", "gold"),
         ("tenants", "add", "acme", "--requests-per-second", "0"),
         ("tenants", "change", "acme"),
+        ("tenants", "move", "acme", "quick"),
         ("tenants", "change", "acme", "--burst", "5", "--usual-limits"),
         ("tenants", "change", "acme", "--max-images", "0", "--usual-limits"),
         ("tenants", "add", "acme", "--max-stored", "much"),
@@ -104,8 +105,34 @@ def test_a_tenant_is_changed_suspended_and_resumed(run: Run, stack: FakeStack) -
     assert state_of_acme() is TenantState.ACTIVE
 
 
+@pytest.mark.guards("tenants-moved-home", "tenants-moved-to-served-lane")
+def test_a_tenant_is_moved_to_a_lane_that_is_served_and_back_to_its_tiers(run: Run, stack: FakeStack) -> None:
+    run("tenants", "add", "acme", "--tier", "paid")
+    moved = run("tenants", "move", "acme", "bulk")
+    assert "New work of acme goes to the lane bulk. This takes effect within 60 seconds." in moved.stdout
+    assert stack.tenants.tenants["acme"].lane == "bulk", "and its limits are those of its tier"
+    assert run("tenants", "ls").stdout.splitlines()[1].split()[1:6] == ["paid", "bulk", "active", "100", "500"]
+    run("tenants", "move", "acme", "fast")
+    run("tenants", "change", "acme", "--tier", "free")
+    assert json.loads(run("tenants", "ls", "--json").stdout)[0]["lane"] == "slow", "its tier decides again"
+    stack.parts = frozenset()
+    refused = run("tenants", "move", "acme", "bulk")
+    assert refused.exit_code == 1 and "Bulk=false" in refused.stderr
+    assert json.loads(run("tenants", "ls", "--json").stdout)[0]["lane"] == "slow"
+    assert [action for action, state in stack.audit_log.actions if state == "begun"] == [
+        "add_tenant",
+        *["change_tenant"] * 3,
+    ]
+
+
 @pytest.mark.parametrize(
-    "arguments", [("tenants", "suspend", "acme"), ("keys", "create", "acme"), ("keys", "ls", "acme")]
+    "arguments",
+    [
+        ("tenants", "suspend", "acme"),
+        ("tenants", "move", "acme", "fast"),
+        ("keys", "create", "acme"),
+        ("keys", "ls", "acme"),
+    ],
 )
 def test_an_unknown_tenant_is_reported(run: Run, stack: FakeStack, arguments: tuple[str, ...]) -> None:
     result = run(*arguments)
@@ -136,10 +163,10 @@ def test_keys_and_tenants_are_listed_without_a_secret(run: Run, stack: FakeStack
     old = run("keys", "create", "acme").stdout.strip()
     assert "was revoked at 2026-11-21" in run("keys", "revoke", old).stdout, "the whole key may be pasted"
     lines = [line.split() for line in run("tenants", "ls").stdout.splitlines()]
-    assert lines[0] == ["tenant", "tier", "state", "requests/s", "burst", "stored", "images", "keys", "since"]
+    assert lines[0] == ["tenant", "tier", "lane", "state", "requests/s", "burst", "stored", "images", "keys", "since"]
     assert lines[1:] == [
-        ["acme", "free", "active", "10", "50", *NOTHING_YET, "1", "2026-11-21"],
-        ["globex", "free", "active", "10", "50", *NOTHING_YET, "0", "2026-11-21"],
+        ["acme", "free", "slow", "active", "10", "50", *NOTHING_YET, "1", "2026-11-21"],
+        ["globex", "free", "slow", "active", "10", "50", *NOTHING_YET, "0", "2026-11-21"],
     ]
     shown = run("keys", "ls").stdout
     assert [line.split() for line in shown.splitlines()[1:]] == [

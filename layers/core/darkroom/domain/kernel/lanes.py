@@ -123,6 +123,15 @@ def lane_for(tier: Tier) -> Lane:
     return next(lane for lane in LANES.values() if tier in lane.tiers)
 
 
-def live_lane_for(lane: str, tier: Tier) -> str:
-    """The lane of what a client asks of an image: the image's own, but for one that came by bulk work its tenant's."""
-    return lane if lane in LIVE_LANES else lane_for(tier).name
+def lane_of_upload(tier: Tier, moved_to: str | None) -> str:
+    """The lane of an upload: the one that its tenant was moved to, unless this version has none of that name, or else
+    its tier's."""
+    # guard: tenants-moved-to-known-lane
+    return moved_to if moved_to in LANES else lane_for(tier).name
+
+
+def live_lane_for(lane: str, tier: Tier, moved_to: str | None = None) -> str:
+    """The lane of what a client asks of an image: the image's own, but for one that came by bulk work, or whose tenant
+    was moved to another lane, its tenant's."""
+    # guard: tenants-moved-with-old-images
+    return lane if lane in LIVE_LANES and moved_to is None else lane_of_upload(tier, moved_to)

@@ -107,7 +107,7 @@ class Tenant:
     apply, `visibility` if its images are private unless an order says otherwise; `viewer_seconds` is how long viewers
     may keep its pictures, None for as long as the deployment says. `on_request` lists the variants that viewers may
     have made, None if the stack's list applies. `import_from` are the places in buckets, `s3://bucket/folder/`, whose
-    files its imports may name."""
+    files its imports may name. `lane` is the one that it was moved to, None if its tier decides."""
 
     tenant_id: str
     tier: Tier
@@ -121,6 +121,7 @@ class Tenant:
     viewer_seconds: int | None = None
     on_request: str | None = None
     import_from: tuple[str, ...] | None = None
+    lane: str | None = None
 
     @property
     def allowance(self) -> Allowance:
@@ -146,7 +147,8 @@ class Caller:
     key may be used for, None for everything. `allowance` is None, and there is no quota, if no credential tells tenants
     apart: then there is nobody to be fair to. `visibility` and `viewer_seconds` are those of its images unless an order
     says otherwise. `upload_token` is the payload of an upload token that was made with the key: what it allows, and
-    nothing of what the key does (domain/tenants/upload_tokens.py reads it)."""
+    nothing of what the key does (domain/tenants/upload_tokens.py reads it). `lane` is the one that the tenant was moved
+    to, None if its tier decides."""
 
     tenant_id: str
     tier: Tier
@@ -157,6 +159,7 @@ class Caller:
     visibility: Visibility = Visibility.PRIVATE
     viewer_seconds: int | None = None
     upload_token: str | None = None
+    lane: str | None = None
 
 
 ONLY_UPLOADS = frozenset({"only:uploads"})
@@ -188,6 +191,7 @@ def context_of(caller: Caller) -> dict[str, Any]:
         **({} if caller.visibility is Visibility.PRIVATE else {"visibility": caller.visibility.value}),
         **({} if caller.viewer_seconds is None else {"viewer_seconds": str(caller.viewer_seconds)}),
         **({} if caller.upload_token is None else {"upload_token": caller.upload_token}),
+        **({} if caller.lane is None else {"lane": caller.lane}),
     }
 
 
@@ -208,4 +212,5 @@ def caller_from(context: Mapping[str, Any]) -> Caller:
         visibility=Visibility(context.get("visibility", Visibility.PRIVATE)),
         viewer_seconds=None if viewer_seconds is None else int(viewer_seconds),
         upload_token=context.get("upload_token"),
+        lane=context.get("lane"),
     )

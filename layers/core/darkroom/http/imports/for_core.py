@@ -54,6 +54,7 @@ class PhotosByUrl:
                 fetch=app.read_once(fetch_of),
                 tenant_id=caller.tenant_id,
                 tier=caller.tier,
+                lane=caller.lane,
                 quota=caller.quota,
                 visibility=caller.visibility,
                 viewer_seconds=caller.viewer_seconds,

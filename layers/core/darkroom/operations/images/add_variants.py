@@ -76,7 +76,7 @@ def add_variants(ports: AddVariantsPorts, request: VariantsRequest) -> Added:
         require_few(image, request.order.recipe)
         ports.quotas.require_room(request.tenant_id, request.quota, size_bytes=0, images=0)
         lane = image.home_lane
-        lane = live_lane_for(lane, request.tier)  # guard: works-live-lane
+        lane = live_lane_for(lane, request.tier, request.lane)  # guard: works-live-lane
         ports.load_shedder.require_capacity(lane, request.tier)
         overlays = pin_overlays(ports.images, request.order.recipe, request.tenant_id)
         batch = request.order.batch

@@ -32,10 +32,17 @@ class ChangeVisibilityPorts(EnqueuePorts):
 
 
 def change_visibility(
-    ports: ChangeVisibilityPorts, image_id: str, wanted: Visibility, *, tenant_id: str, tier: Tier
+    ports: ChangeVisibilityPorts,
+    image_id: str,
+    wanted: Visibility,
+    *,
+    tenant_id: str,
+    tier: Tier,
+    moved_to: str | None = None,
 ) -> Image:
     """Writes the work into the image's row and sends its message; an image that has this visibility stays as it is. A
-    repeated request finds the work of the first, and sends its message again.
+    repeated request finds the work of the first, and sends its message again. `moved_to` is the lane that the tenant
+    was moved to, if it was.
 
     Raises UnknownImage, NotDone, Rejected (`part_not_deployed`), TurnedAway (`overloaded`) while its lane has too much
     work, and Retryable if the table cannot answer or the row keeps changing: then nothing was promised. A queue that
@@ -54,7 +61,7 @@ def change_visibility(
         if has_visibility(image, wanted):
             return image
         lane = image.home_lane
-        lane = live_lane_for(lane, tier)  # guard: visibility-live-lane
+        lane = live_lane_for(lane, tier, moved_to)  # guard: visibility-live-lane
         ports.load_shedder.require_capacity(lane, tier)
         after = begin_work(image, WorkKind.VISIBILITY, now=ports.clock(), visibility=wanted, lane=lane)
         try:

@@ -17,7 +17,7 @@ from darkroom.domain.images.transitions import accept
 from darkroom.domain.kernel.errors import Rejected
 from darkroom.domain.kernel.ids import image_id_for_key, image_id_from_bits, image_ids_for_photo
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.domain.kernel.lanes import lane_for
+from darkroom.domain.kernel.lanes import lane_of_upload
 from darkroom.domain.kernel.sizes import excess_in_words
 from darkroom.domain.kernel.tenants import NO_QUOTA, Quota, Tier
 from darkroom.domain.kernel.visibility import Visibility
@@ -172,7 +172,7 @@ def check_order(
     if order.notify is not None and not ports.has_recipient(request.tenant_id, order.notify):
         raise unknown_notify()
     ports.quotas.require_room(request.tenant_id, request.quota, size_bytes=size_bytes)  # guard: quotas-room-required
-    lane = request.lane or lane_for(request.tier).name  # guard: tenants-upload-tier-lane
+    lane = lane_of_upload(request.tier, request.lane)  # guard: tenants-upload-tier-lane
     # guard: load-shedding-announcement
     ports.load_shedder.require_capacity(lane, request.tier, process_at=appointment.process_at)
     overlays = pin_overlays(ports.images, order.recipe, request.tenant_id)

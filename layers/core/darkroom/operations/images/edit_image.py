@@ -75,7 +75,7 @@ def edit_image(ports: EditImagePorts, request: EditRequest) -> Edited:
             raise NotDone(image)
         require_few_edited(image, request.edits)
         ports.quotas.require_room(request.tenant_id, request.quota, size_bytes=0, images=0)
-        lane = live_lane_for(image.home_lane, request.tier)
+        lane = live_lane_for(image.home_lane, request.tier, request.lane)
         ports.load_shedder.require_capacity(lane, request.tier)
         recipe = request.edits.recipe
         after = accept_edit(

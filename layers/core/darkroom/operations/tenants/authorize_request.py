@@ -98,6 +98,7 @@ def _by_key(ports: AuthorizeRequestPorts, stored: ApiKey) -> Caller | Denied:
         visibility=tenant.visibility or Visibility.PRIVATE,
         viewer_seconds=tenant.viewer_seconds,
         scopes=None if stored.scopes is None else frozenset(stored.scopes),
+        lane=tenant.lane,
     )
 
 

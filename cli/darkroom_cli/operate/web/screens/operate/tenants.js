@@ -8,6 +8,7 @@ import { ACTIONS, Flag, numeric, Table } from "./table.js";
 
 const TIERS = ["free", "plus", "paid"];
 const TIER = "The tier decides the lane of its next images, its limits, and who is turned away first when a lane is full.";
+const MOVE = "What it asks for from now on goes there; images in work stay where they are. Its tier's lane ends the move.";
 const SUSPEND = "All its requests are refused within a minute, until it is resumed. Images that were accepted go on.";
 const PAUSE = "Its images are accepted, and wait, until its work is resumed on the screen Pauses.";
 const ROTATE = "The tenant gets a new key that may do the same. It is shown once, here: give it to the tenant.";
@@ -28,10 +29,11 @@ function All() {
             label="the command" /></p>`}
         ${tenants?.length > 0 && html`<${Table} caption=${count(tenants.length, "tenant")}
             keys=${tenants.map((tenant) => tenant.tenant)}
-            heads=${["tenant", "tier", "state", numeric("requests per second"), numeric("at once"), numeric("open keys"), "since"]}
+            heads=${["tenant", "tier", "lane", "state", numeric("requests per second"), numeric("at once"), numeric("open keys"), "since"]}
             rows=${tenants.map((tenant) => [
                 html`<a href=${`#/operate/tenants/${encodeURIComponent(tenant.tenant)}`}>${tenant.tenant}</a>`,
                 tenant.tier,
+                tenant.lane,
                 html`<${State} state=${tenant.state} />`,
                 tenant.requests_per_second.toLocaleString(),
                 tenant.burst.toLocaleString(),
@@ -74,10 +76,12 @@ function decoded(name) {
 
 function About({ tenant, onDone }) {
     const [tier, setTier] = useState(tenant.tier);
+    const [lane, setLane] = useState(tenant.lane);
     const { tenant: id, state } = tenant;
     return html`<section class="card" aria-label="Terms">
         <dl class="facts">
             <dt>Tier</dt><dd>${tenant.tier}</dd>
+            <dt>Lane</dt><dd>${tenant.lane}</dd>
             <dt>State</dt><dd><${State} state=${state} /></dd>
             <dt>Limits</dt>
             <dd>${`${count(tenant.requests_per_second, "request")} per second, ${tenant.burst.toLocaleString()} at once`}</dd>
@@ -94,6 +98,12 @@ function About({ tenant, onDone }) {
                 isSmall=${false} disabled=${tier === tenant.tier}
                 title=${`Change the tier of ${id} to ${tier}?`} yes="Change it" isGrave=${false} onDone=${onDone}
                 what=${TIER} />
+            <label for="lane" class="check">Lane</label>
+            <select id="lane" value=${lane} onChange=${(event) => setLane(event.target.value)}>
+                ${tenant.lanes.map((lane) => html`<option key=${lane} value=${lane}>${lane}</option>`)}</select>
+            <${Act} key=${`lane ${lane}`} action="change_tenant" body=${{ tenant: id, lane }} label="Move it"
+                isSmall=${false} disabled=${lane === tenant.lane} title=${`Move ${id} to the lane ${lane}?`}
+                yes="Move it" isGrave=${false} onDone=${onDone} what=${MOVE} />
             ${has("bulk") && html`<${Act} key="pause" action="pause" body=${{ kind: "tenant", name: id }}
                 label="Pause its work" isSmall=${false} title=${`Pause the work of ${id}?`} yes="Pause it" onDone=${onDone}
                 what=${PAUSE} />`}
