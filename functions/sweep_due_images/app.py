@@ -41,6 +41,9 @@ def emit_metrics(measures: Measures) -> None:
     # guard: alarms-slow-burn-warns
     shares_of_service_level += [burn / SLOW_BURN for burn in measures.slow_burn.values()]
     shares_of_patience += [burn / FAST_BURN for burn in measures.fast_burn.values()]  # guard: alarms-fast-burn-pages
+    # Who takes much more of a lane than others is about to make them late. It warns by the same alarm.
+    noisy = [1.0 for tenants in measures.noisy.values() if tenants]
+    shares_of_service_level += noisy  # guard: alarms-noisy-tenant-warns
     emit_unless_zero("LateRatio", MetricUnit.NoUnit, max(shares_of_service_level, default=0))
     emit_unless_zero("StuckRatio", MetricUnit.NoUnit, max(shares_of_patience, default=0))
     emit_unless_zero("AttemptsFailing", MetricUnit.Percent, max(measures.failing_percent.values(), default=0))

@@ -56,7 +56,9 @@ def settle(record: Record, lambda_context: LambdaContext, *, received_at: Millis
     finally:
         # What is only put aside says nothing of how fast the lane works.
         if (lane := worker.lane_of(record.queue)) is not None and not is_paused:  # guard: pause-parking-is-no-work
-            counter.count(lane, is_settled=is_settled, busy_milliseconds=ports.clock() - began)
+            # A lane's message has its tenant as its group, and one by somebody else takes no time.
+            busy = ports.clock() - began
+            counter.count(lane, is_settled=is_settled, busy_milliseconds=busy, tenant_id=record.group)
 
 
 def develop(record: Record, lambda_context: LambdaContext, marks: AttemptTimeline) -> str | None:

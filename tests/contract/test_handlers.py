@@ -805,6 +805,19 @@ def test_a_budget_that_burns_as_fast_as_it_may_counts_like_a_lane_that_is_stuck_
     assert metrics["StuckRatio"] == pytest.approx(stuck, abs=0.01)
 
 
+@pytest.mark.guards("alarms-noisy-tenant-warns")
+def test_a_noisy_tenant_counts_like_a_lane_that_is_late(
+    functions: Functions, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measuring = functions.sweep_due_images.measuring
+    minute = functions.sweep_due_images.ports.clock() // 60_000 * 60_000
+    measuring.outcome_counts.add("slow", minute, SUCCEEDED)
+    measuring.throughput.add_of_tenants("slow", {"acme": 5_400_000, "globex": 60_000}, minute)
+    capsys.readouterr()
+    call(functions.sweep_due_images, {})
+    assert measured(capsys.readouterr().out)["LateRatio"] == 1
+
+
 def test_a_sweep_tells_dead_letters_of_events(functions: Functions, capsys: pytest.CaptureFixture[str]) -> None:
     queues = functions.sweep_due_endpoints.dead_letters
     boto3.client("sqs").send_message(QueueUrl=queues._queue_urls["unpublished"], MessageBody="{}")

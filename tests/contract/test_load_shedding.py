@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 from dataclasses import replace
 from types import SimpleNamespace
@@ -134,6 +135,23 @@ def test_throughput_add_up_by_the_minute_and_the_latest_come_first(kind: str, aw
     latest = throughput.latest("slow", NOW)
     assert [work.settled for work in latest] == [10, 1, 2, 3, 4]
     assert [work.busy_milliseconds for work in latest] == [21, 1, 1, 1, 1]
+
+
+@BOTH
+@pytest.mark.guards("noisy-own-partition")
+def test_whom_a_lane_worked_for_adds_up_by_the_minute_beside_its_throughput(kind: str, aws: Aws) -> None:
+    throughput: Throughput = (
+        FakeThroughput() if kind == "fake" else ThroughputTable(boto3.client("dynamodb"), aws.throughput_table)
+    )
+    assert throughput.of_tenants("slow", NOW - DAY) == {}
+    minute = NOW // MINUTE * MINUTE
+    for minutes_ago in (0, 0, 1, 2):
+        busy = {"acme": 10, "auth0|5f:7@-._": minutes_ago + 1}
+        throughput.add_of_tenants("slow", busy, minute - minutes_ago * MINUTE)
+    throughput.add_of_tenants("fast", {"acme": 99}, NOW)
+    throughput.add("slow", Work(settled=1, busy_milliseconds=1), NOW)
+    assert throughput.of_tenants("slow", minute - MINUTE) == {"acme": 30, "auth0|5f:7@-._": 4}
+    assert throughput.latest("slow", NOW) == [Work(settled=1, busy_milliseconds=1)]
 
 
 @BOTH
@@ -370,6 +388,14 @@ def test_a_worker_reports_its_time_once_it_is_enough_for_a_write(
     assert throughput.latest("slow", NOW) == [Work(settled=3, busy_milliseconds=12_000)]
     drained = frozenset({("service", "darkroom"), ("lane", "slow")})
     assert ("DrainPerSecond", drained) in set(emitted(capsys.readouterr().out))
+
+
+def test_a_worker_counts_for_whom_it_was_busy(submit_image: Any, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    transcode_image, ticks = load("transcode_image", aws, monkeypatch), itertools.count(NOW, 10)
+    monkeypatch.setattr(transcode_image, "ports", replace(transcode_image.ports, clock=lambda: next(ticks)))
+    post(submit_image, query="variants=thumb")
+    call(transcode_image, received(aws.slow_queue_url))
+    assert transcode_image.counter.busy_for["slow"].keys() == {"acme"}
 
 
 def test_a_message_that_must_come_back_was_time_and_no_work_done(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:

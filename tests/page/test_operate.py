@@ -265,12 +265,14 @@ def of_a_bad_hour(route: Route) -> None:
     quiet = {"retrying": [], "function_errors": {"minutes": 15, "functions": {}}, "working": []}
     empty = {"waiting": 0, "in_flight": 0, "delayed": 0}
     seen |= quiet | {"queues": {queue: dict(empty) for queue in seen["queues"]}, "unreadable_rows": 0}
-    calm = {"backlog": 0, "oldest_since": None, "failing_percent": 0}
+    calm: dict[str, Any] = {"backlog": 0, "oldest_since": None, "failing_percent": 0, "tenants": []}
     for lane in seen["lanes"]:
         lane.update(calm, late={"number": 0, "is_all": True})
         lane["error_budget"].update({"left_percent": None, "fast_burn": 0, "slow_burn": 0})
     late = seen["lanes"][0]
     late["late"]["number"] = 4
+    share = {"tenant": "noisy-tenant", "busy_seconds": 9000.0, "work_percent": 98.0, "capacity_percent": 50.0}
+    late["tenants"] = [share | {"times_median": 49.2, "is_noisy": True}]
     seen["queues"][late["lane"]]["waiting"] = 100
     seen["dead_letters"] = {"queues": {"delivery": 2}, "causes": [], "coming": {"number": 0, "is_all": True}}
     seen["sweeper_late_seconds"] = {"removals": 2700.0}
@@ -300,7 +302,7 @@ def test_the_overview_has_no_holes_folds_alarms_on_a_phone_and_shows_what_is_qui
         first = "First attempts in 28 days: 99.96 % good, error budget left: 60.0 %; p50 0.34 s, p99 4.5 s"
         expect(quiet).to_contain_text(f"2 healthy. {first}; 3 perhaps sent twice.")
         for name, is_loud in {
-            **dict.fromkeys(("Failures", "Functions", "Sweeper", "Queues"), True),
+            **dict.fromkeys(("Failures", "Functions", "Sweeper", "Tenants", "Queues"), True),
             "Busy workers": False,
         }.items():
             expect(page.get_by_role("heading", name=name, exact=True)).to_have_count(int(is_loud))

@@ -72,3 +72,27 @@ def test_what_cannot_be_measured_is_a_problem_of_one_lane_or_queue_alone(world: 
     assert measures.dead == measures.failing_percent == measures.fast_burn == measures.slow_burn == others
     assert set(measures.problems.values()) == {error}
     assert measures.problems.keys() == {"the oldest image of fast", "the dead letters of slow", "the outcomes of slow"}
+
+
+@pytest.mark.guards("noisy-idle-lane-unread", "noisy-only-beside-live-work")
+def test_who_takes_much_more_of_a_lane_of_uploads_than_others_is_named_and_an_idle_lane_is_not_asked(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    of_tenants = world.throughput.of_tenants
+
+    def reading(lane: str, since: int) -> Any:
+        read.append(lane)
+        return of_tenants(lane, since)
+
+    monkeypatch.setattr(world.throughput, "of_tenants", reading)
+    for lane in LANES:
+        world.throughput.add_of_tenants(lane, {"acme": 5_400_000, "globex": 60_000, "initech": 90_000}, world.now)
+    assert (measured(world).noisy, read) == ({}, [])
+    world.outcome_counts.add("fast", minute_of(world, 20), SUCCEEDED)
+    for lane in ("slow", "bulk"):
+        world.outcome_counts.add(lane, minute_of(world), SUCCEEDED)
+    assert (measured(world).noisy, read) == ({"slow": ("acme",)}, ["slow"])
+    world.advance(20 * MINUTE)
+    world.outcome_counts.add("slow", minute_of(world), SUCCEEDED)
+    assert measured(world).noisy == {"slow": ()}, "a quarter of an hour is over"

@@ -187,6 +187,7 @@ BROKEN = {
     "dead_letters": ("given_up", "count"),
     "webhooks": ("endpoints", "everything"),
     "pauses": ("pauses", "all"),
+    "tenants": ("throughput", "of_tenants"),
 }
 
 

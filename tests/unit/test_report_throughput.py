@@ -1,7 +1,14 @@
 """Workers' throughput: one write per ten seconds of work, however long each image took, and failures are harmless."""
 
+import pytest
+
 from darkroom.domain.images.load_shedding import Work
-from darkroom.operations.images.worker_counts import ReportThroughputPorts, ThroughputCounter, report_throughput
+from darkroom.operations.images.worker_counts import (
+    MOST_TENANTS,
+    ReportThroughputPorts,
+    ThroughputCounter,
+    report_throughput,
+)
 from tests.failures import ANY_FAILURE
 from tests.support.fakes.load_shedding import FakeThroughput
 
@@ -29,6 +36,19 @@ def test_lanes_are_counted_apart() -> None:
     counter.count("slow", is_settled=True, busy_milliseconds=9_999)
     counter.count("fast", is_settled=True, busy_milliseconds=11_000)
     assert hand_in(counter, throughput) == {"fast": Work(settled=1, busy_milliseconds=11_000)}
+
+
+@pytest.mark.guards("noisy-named-bound")
+def test_whom_a_report_worked_for_is_told_of_those_that_took_the_most() -> None:
+    counter, throughput = ThroughputCounter(), FakeThroughput()
+    for number in range(MOST_TENANTS + 2):
+        counter.count("slow", is_settled=True, busy_milliseconds=1000 + number, tenant_id=f"{number}")
+    counter.count("slow", is_settled=False, busy_milliseconds=500, tenant_id="7")
+    counter.count("slow", is_settled=True, busy_milliseconds=500)
+    hand_in(counter, throughput)
+    told = throughput.of_tenants("slow", NOW - 60_000)
+    assert (len(told), told["7"]) == (MOST_TENANTS, 1507)
+    assert told.keys().isdisjoint({"0", "1"}) and not counter.busy_for
 
 
 @ANY_FAILURE

@@ -9,10 +9,14 @@ from darkroom.domain.images.load_shedding import high_water_mark
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
 from darkroom.domain.kernel.lanes import Lane
 from darkroom.domain.pauses.pauses import Pause, subject_of
+from darkroom.domain.tenants.shares import TenantShare
 from darkroom_cli.operator.domain.budgets import WEBHOOKS
 from darkroom_cli.operator.domain.observation import ERROR_MINUTES, Alarm, Counted, Working, causes_of, condition_since
 from darkroom_cli.operator.operations.images.list_retrying import Defect
 from darkroom_cli.operator.operations.observation.observe_stack import DeadLetterCause, Observation, Unhealthy
+
+MOST_TENANTS = 10
+"""Of how many tenants of each lane it tells, those that took the most."""
 
 VERSION = 1
 """Changes when a field changes its meaning or goes; new fields may come at any time."""
@@ -107,6 +111,20 @@ def _lane(observation: Observation, lane: Lane) -> dict[str, Any]:
             "slow_burn": None if recent is None else _rounded(recent.slow_burn),
         },
         "failing_percent": None if recent is None else _rounded(recent.failing_percent),
+        "tenants": None
+        if observation.tenants.value is None
+        else [_tenant(share) for share in observation.tenants.value[lane.name][:MOST_TENANTS]],
+    }
+
+
+def _tenant(share: TenantShare) -> dict[str, Any]:
+    return {
+        "tenant": share.tenant_id,
+        "busy_seconds": round(share.busy_milliseconds / 1000, 1),
+        "work_percent": _rounded(100 * share.of_work),
+        "capacity_percent": _rounded(100 * share.of_capacity),
+        "times_median": _rounded(share.times_median),
+        "is_noisy": share.is_noisy,
     }
 
 

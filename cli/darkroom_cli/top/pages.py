@@ -18,6 +18,7 @@ from darkroom.domain.kernel.fingerprint import WORKER, StackFrame
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import Lane, retries_of
 from darkroom.domain.sweeping.due import BEHIND_SECONDS
+from darkroom.domain.tenants.shares import WINDOW_MINUTES
 from darkroom_cli.operator.domain.budgets import BUDGET_DAYS, WEBHOOKS, Budget
 from darkroom_cli.operator.domain.observation import (
     ERROR_MINUTES,
@@ -466,6 +467,34 @@ def _workers(view: View, width: int, rows: int) -> Section:
     return section
 
 
+def _tenants(view: View, width: int, rows: int) -> Section | None:
+    """Nothing, if no lane has worked for anybody lately."""
+    shares, unread = view.observation.tenants.value, _unread(view, "tenants")
+    each = [(lane, share) for lane, of_lane in (shares or {}).items() for share in of_lane]
+    if not each and not unread:
+        return None
+    summary = "unknown" if shares is None else f"what they took of their lanes in {WINDOW_MINUTES} min"
+    section = Section(name="TENANTS", summary=Text(summary, style=_WARN if shares is None else _DIM), lines=unread)
+    each.sort(key=lambda item: (not item[1].is_noisy, -item[1].of_capacity))
+    table = _Table(
+        ("tenant", "lane", "of its work", "of capacity", "x median"), left={"tenant", "lane"}, dispensable=("x median",)
+    )
+    for lane, share in each[:rows]:
+        times = "-" if share.times_median is None else f"{share.times_median:,.1f}"
+        table.add(
+            Text(printable(share.tenant_id), style=_WARN if share.is_noisy else ""),
+            Text(printable(lane)),
+            *(Text(f"{100 * part:.0f}%") for part in (share.of_work, share.of_capacity)),
+            Text(times, style=_WARN if share.is_noisy else _DIM),
+        )
+    if each:
+        section.lines += table.lines(width)
+    section.lines += _rest(len(each) - rows)
+    if any(share.is_noisy for _, share in each):
+        section.command = f"./darkroom tenants move TENANT LANE{view.options}"
+    return section
+
+
 def _scheduled(view: View, width: int, rows: int) -> Section:
     upcoming, unfinished = view.observation.scheduled.value, view.observation.unfinished.value
     measured = view.observation.measured.value
@@ -576,12 +605,12 @@ type Draw = Callable[[View, int, int], Section | None]
 
 _ALL: Sequence[Draw] = (
     *(_alarms, _lanes, _paused, _retrying, _dead_letters, _sweeper, _functions),
-    *(_workers, _scheduled, _webhooks, _queues),
+    *(_workers, _tenants, _scheduled, _webhooks, _queues),
 )
 """The panels from top to bottom: what may be wrong comes first."""
 
 _LEFT: Sequence[Draw] = (_alarms, _lanes, _paused, _retrying, _workers)
-_RIGHT: Sequence[Draw] = (_dead_letters, _sweeper, _functions, _scheduled, _webhooks, _queues)
+_RIGHT: Sequence[Draw] = (_dead_letters, _sweeper, _functions, _tenants, _scheduled, _webhooks, _queues)
 
 
 # ── Their parts ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -39,6 +40,7 @@ class FakeThroughput:
     """The `Throughput` port over a dictionary."""
 
     minutes: dict[tuple[str, int], Work] = field(default_factory=dict)
+    busy: dict[tuple[str, int], Counter[str]] = field(default_factory=dict)
 
     def add(self, lane: str, work: Work, now: Milliseconds) -> None:
         key = lane, now // 60_000
@@ -47,6 +49,13 @@ class FakeThroughput:
     def latest(self, lane: str, now: Milliseconds) -> Sequence[Work]:
         worked = sorted((minute for name, minute in self.minutes if name == lane), reverse=True)
         return [self.minutes[lane, minute] for minute in worked if minute * 60_000 > now - 24 * 3600 * 1000][:5]
+
+    def add_of_tenants(self, lane: str, busy_milliseconds: Mapping[str, int], now: Milliseconds) -> None:
+        self.busy.setdefault((lane, now // 60_000), Counter()).update(busy_milliseconds)
+
+    def of_tenants(self, lane: str, since: Milliseconds) -> Mapping[str, int]:
+        minutes = [busy for (name, minute), busy in self.busy.items() if name == lane and minute * 60_000 >= since]
+        return sum(minutes, Counter())
 
 
 @dataclass

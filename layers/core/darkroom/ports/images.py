@@ -292,6 +292,14 @@ class Throughput(Protocol):
         """The work done in the last few minutes of the last day that had any, newest first; perhaps seconds out of
         date."""
 
+    def add_of_tenants(self, lane: str, busy_milliseconds: Mapping[str, int], now: Milliseconds) -> None:
+        """Adds, in the minute of `now`, how long images of these tenants, at most 50, kept the lane's workers busy. If
+        an answer is lost, it may count twice."""
+
+    def of_tenants(self, lane: str, since: Milliseconds) -> Mapping[str, int]:
+        """How long each tenant's images kept the lane's workers busy in the minutes that began at `since` or later;
+        perhaps seconds out of date."""
+
 
 class OutcomeCounts(Protocol):
     """How the attempts and the images of each lane ended, minute by minute, for a day. Every method raises Retryable,

@@ -76,6 +76,7 @@ def trouble(world: Observed) -> None:
     world.outcome_counts.add("slow", now - 120 * MINUTE, Outcomes(ended=1500))
     world.measurements.spent |= {"slow": Budget(ended=100_000, bad=60)}
     world.throughput.add("slow", Work(settled=100, busy_milliseconds=500_000), now)
+    world.throughput.add_of_tenants("slow", {"acme": 4_500_000, "globex": 450_000, "initech": 50_000}, now)
     for number in range(1, 31):
         attempts = (Attempt(run=1, number=2, request_id=f"{number:08d}-84d8-4f06-b9a7", started_at=now - 4000),)
         lease_until = now + 60_000 if number > 1 else now - 5000
@@ -141,7 +142,8 @@ def test_eighty_columns_show_what_is_wrong_first_and_every_id_whole(stack: FakeS
     lines = drawn(stack, 80)
     said = "\n".join(lines)
     assert [line.split("  ")[0] for line in lines if line[:1].isupper()] == [
-        *("ALARMS", "LANES", "RETRYING", "DEAD LETTERS", "WORKERS", "SCHEDULED", "WEBHOOKS", "OTHER QUEUES")
+        *("ALARMS", "LANES", "RETRYING", "DEAD LETTERS", "WORKERS", "TENANTS", "SCHEDULED"),
+        *("WEBHOOKS", "OTHER QUEUES"),
     ]
     assert lines[0].split()[1:5] == ["incident:", "1", "critical", "alarm"]
     assert lines[2:12] == [
@@ -172,6 +174,13 @@ def test_eighty_columns_show_what_is_wrong_first_and_every_id_whole(stack: FakeS
     assert [f"{2:026d}", "slow", "2/5", "4", "s", "1", "min", "00000002…", "default"] in rows
     assert [f"{1:026d}", "slow", "2/5", "4", "s", "lapsed", "00000001…", "default"] in rows
     assert "  … and 18 more" in lines
+    place = lines.index(next(line for line in lines if line.startswith("TENANTS")))
+    assert [line.split() for line in lines[place + 2 : place + 5]] == [
+        ["acme", "slow", "90%", "50%", "18.0"],
+        ["globex", "slow", "9%", "5%", "0.2"],
+        ["initech", "slow", "1%", "1%", "0.0"],
+    ]
+    assert "./darkroom tenants move TENANT LANE" in "\n".join(drawn(stack, 120)), "there is room for it"
     assert "SCHEDULED  1, the next in 30 min" in said
     assert "1 due and not begun, the latest for 1 min" in said
     assert "in the last hour they reached their lanes at most 1 min late" in said
@@ -261,7 +270,7 @@ def test_parts_that_could_never_be_read_are_unknown_and_not_zero(stack: FakeStac
         "measurements": ("latest", "budgets", "function_errors"),
         "queues": ("count",),
         "given_up": ("count",),
-        "throughput": ("latest",),
+        "throughput": ("latest", "of_tenants"),
         "outcome_counts": ("since",),
         "endpoints": ("everything",),
         "images": ("waiting",),
@@ -332,6 +341,21 @@ def test_the_document_has_the_whole_observation(run: Run, stack: FakeStack) -> N
         "minute": {"begins_at": "2026-11-21T08:57:00.000Z", "in": 321, "out": 123},
         "error_budget": {"ended": 100_000, "bad": 60, "left_percent": 40.0, "fast_burn": 20.0, "slow_burn": 8.0},
         "failing_percent": 25.0,
+        "tenants": [
+            {
+                "tenant": tenant,
+                "busy_seconds": seconds,
+                "work_percent": work,
+                "capacity_percent": capacity,
+                "times_median": times,
+                "is_noisy": tenant == "acme",
+            }
+            for tenant, seconds, work, capacity, times in (
+                ("acme", 4500, 90, 50, 18),
+                ("globex", 450, 9, 5, 0.2),
+                ("initech", 50, 1, 0.56, 0.02),
+            )
+        ],
     }
     assert document["error_budget"] == {"fast_burn": 20.0, "slow_burn": 8.0}
     assert len(document["working"]) == 30

@@ -23,6 +23,7 @@ from darkroom.domain.kernel.lanes import Lane
 from darkroom.domain.kernel.parts import PARTS
 from darkroom.domain.pauses.pauses import Pause
 from darkroom.domain.sweeping.due import ENDPOINTS
+from darkroom.domain.tenants.shares import WINDOW_MINUTES, TenantShare, ranking
 from darkroom.domain.webhooks.endpoint import DUE_SHARD_NAMES as ENDPOINT_PARTITIONS
 from darkroom.domain.webhooks.endpoint import Endpoint, as_seen, at_one_host
 from darkroom.operations.dead_letters.cases import Case, CasePorts, grouped, look_up
@@ -160,7 +161,7 @@ class Webhooks:
 class Observation:
     """What was observed of a stack with these optional `parts`, panel by panel; a panel may be older than the others,
     and says when it was read. `sweeper` is, by kind, how many seconds late its oldest look is that a sweep should have
-    done; empty if none is."""
+    done; empty if none is. `tenants` has what each took of a lane, the most first."""
 
     observed_at: Milliseconds
     service: Mapping[str, Lane]
@@ -178,6 +179,7 @@ class Observation:
     sweeper: Panel[Mapping[str, float]]
     webhooks: Panel[Webhooks]
     pauses: Panel[tuple[Pause, ...]]
+    tenants: Panel[Mapping[str, tuple[TenantShare, ...]]]
 
     @property
     def problems(self) -> Mapping[str, Exception]:
@@ -188,7 +190,7 @@ class Observation:
 
 PANELS = (
     *("alarms", "queues", "unfinished", "drains", "outcomes", "budgets", "measured"),
-    *("dead_letters", "function_errors", "scheduled", "sweeper", "webhooks", "pauses"),
+    *("dead_letters", "function_errors", "scheduled", "sweeper", "webhooks", "pauses", "tenants"),
 )
 """The names of an observation's parts."""
 
@@ -244,6 +246,7 @@ def observe_stack(ports: ObserveStackPorts, before: Observation | None = None) -
         ("sweeper", lambda: _late_looks(ports, now), SLOW_SECONDS),
         ("webhooks", lambda: _webhooks(ports) if "webhooks" in ports.parts else None, SLOW_SECONDS),
         ("pauses", lambda: _pauses(ports) if "bulk" in ports.parts else (), SLOW_SECONDS),
+        ("tenants", lambda: _tenants(ports, now), SLOW_SECONDS),
     )
     panels = ports.at_once([partial(part, *each) for each in parts])
     named = dict(zip((name for name, *_ in parts), panels, strict=True))
@@ -260,6 +263,15 @@ def _drains(ports: ObserveStackPorts, now: Milliseconds) -> Mapping[str, float]:
     return {
         name: drain_per_second(lane, of_lane)
         for (name, lane), of_lane in zip(ports.service.items(), minutes, strict=True)
+    }
+
+
+def _tenants(ports: ObserveStackPorts, now: Milliseconds) -> Mapping[str, tuple[TenantShare, ...]]:
+    since = now - WINDOW_MINUTES * 60_000
+    busy = ports.at_once([partial(ports.throughput.of_tenants, lane, since) for lane in ports.service])
+    return {
+        name: ranking(of_lane, lane.concurrency)
+        for (name, lane), of_lane in zip(ports.service.items(), busy, strict=True)
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from darkroom.bookkeeping import bookkeeping, report_failure
@@ -18,7 +19,7 @@ KEPT_MINUTES = 60
 """How long outcomes are kept that cannot be written now."""
 
 REPORT_MILLISECONDS = 10_000
-"""How long a worker must have been busy before it reports: one write per ten seconds of work, however short each
+"""How long a worker must have been busy before it reports: two writes per ten seconds of work, however short each
 image's was."""
 
 
@@ -70,16 +71,23 @@ def report_outcomes(ports: CountOutcomesPorts, counter: OutcomeCounter) -> None:
         counter.since = None
 
 
+MOST_TENANTS = 50
+"""Of how many tenants a report tells, those that took the most: ten seconds of usual photos are of fewer."""
+
+
 @dataclass
 class ThroughputCounter:
-    """What this process has done for each lane since its last report."""
+    """What this process has done for each lane since its last report, and how long for which tenant."""
 
     work: dict[str, Work] = field(default_factory=dict)
+    busy_for: dict[str, Counter[str]] = field(default_factory=dict)
 
-    def count(self, lane: str, *, is_settled: bool, busy_milliseconds: int) -> None:
+    def count(self, lane: str, *, is_settled: bool, busy_milliseconds: int, tenant_id: str | None = None) -> None:
         """Counts one delivery; it is settled when its message may go."""
         done = Work(settled=int(is_settled), busy_milliseconds=max(0, busy_milliseconds))
         self.work[lane] = self.work.get(lane, NO_WORK) + done
+        if tenant_id is not None and done.busy_milliseconds:
+            self.busy_for.setdefault(lane, Counter())[tenant_id] += done.busy_milliseconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +105,11 @@ def report_throughput(ports: ReportThroughputPorts, counter: ThroughputCounter) 
     reported = {}
     for lane, work in worth.items():
         del counter.work[lane]
+        busy_for = counter.busy_for.pop(lane, Counter())
+        busy_milliseconds = dict(busy_for.most_common(MOST_TENANTS))  # guard: noisy-named-bound
         with bookkeeping("throughput not reported"):
             ports.throughput.add(lane, work, ports.clock())
             reported[lane] = work
+            if busy_milliseconds:
+                ports.throughput.add_of_tenants(lane, busy_milliseconds, ports.clock())
     return reported

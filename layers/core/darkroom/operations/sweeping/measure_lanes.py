@@ -18,11 +18,12 @@ from darkroom.domain.images.service_level import (
     needed_since,
 )
 from darkroom.domain.kernel.instants import Milliseconds
-from darkroom.domain.kernel.lanes import Lane
+from darkroom.domain.kernel.lanes import LIVE_LANES, Lane
 from darkroom.domain.pauses.pauses import Pauses
+from darkroom.domain.tenants.shares import WINDOW_MINUTES, ranking
 from darkroom.for_each import for_each
 from darkroom.ports.dead_letters import DeadLetters
-from darkroom.ports.images import FetchQueue, Images, OutcomeCounts
+from darkroom.ports.images import FetchQueue, Images, OutcomeCounts, Throughput
 from darkroom.ports.kernel import AtOnce, Clock
 from darkroom.ports.pauses import KnownPauses, nothing_paused
 
@@ -36,6 +37,7 @@ class MeasureLanesPorts:
 
     images: Images
     outcome_counts: OutcomeCounts
+    throughput: Throughput
     dead_letters: DeadLetters
     fetch_queue: FetchQueue
     clock: Clock
@@ -47,15 +49,16 @@ class MeasureLanesPorts:
 @dataclass(frozen=True, kw_only=True)
 class Measures:
     """By lane: how long its oldest unfinished image has waited (0 if none waits, or it is paused), the share of its
-    attempts that failed lately, in percent, and how fast its error budget burns. By queue: how many dead letters of
-    images there are. `untaken_fetches` is how many messages wait in the fetch queue while no worker has one, which
-    lasts for seconds unless nothing takes them, and `paused_seconds` is the age of the oldest pause. `problems` has an
-    error for everything that could not be measured."""
+    attempts that failed lately, in percent, how fast its error budget burns, and its noisy tenants. By queue: how many
+    dead letters of images there are. `untaken_fetches` is how many messages wait in the fetch queue while no worker has
+    one, which lasts for seconds unless nothing takes them, and `paused_seconds` is the age of the oldest pause.
+    `problems` has an error for everything that could not be measured."""
 
     oldest_seconds: dict[str, float] = field(default_factory=dict)
     failing_percent: dict[str, float] = field(default_factory=dict)
     fast_burn: dict[str, float] = field(default_factory=dict)
     slow_burn: dict[str, float] = field(default_factory=dict)
+    noisy: dict[str, tuple[str, ...]] = field(default_factory=dict)
     dead: dict[str, int] = field(default_factory=dict)
     untaken_fetches: int = 0
     paused_seconds: float = 0.0
@@ -115,16 +118,32 @@ def measure_lanes(ports: MeasureLanesPorts) -> Measures:
         }
 
     outcomes: Mapping[str, Mapping[int, Outcomes]] = of("the outcomes", ports.service)
+    for_each(ports.at_once, measure, _tenants_of(ports, outcomes, now), threads=THREADS)
     return Measures(
         oldest_seconds=of("the oldest image", ports.service),
         failing_percent={lane: failing_percent(minutes, now) for lane, minutes in outcomes.items()},
         fast_burn={lane: burn(minutes, FAST_MINUTES, now) for lane, minutes in outcomes.items()},
         slow_burn={lane: burn(minutes, SLOW_MINUTES, now) for lane, minutes in outcomes.items()},
+        noisy={
+            lane: tuple(share.tenant_id for share in ranking(busy, ports.service[lane].concurrency) if share.is_noisy)
+            for lane, busy in of("the tenants", ports.service).items()
+        },
         dead=of("the dead letters", ports.dead_letters.queues),
         untaken_fetches=sum(of("what waits", ("the fetch queue",)).values()),
         paused_seconds=_seconds_paused(pauses, now),
         problems=problems,
     )
+
+
+def _tenants_of(
+    ports: MeasureLanesPorts, outcomes: Mapping[str, Mapping[int, Outcomes]], now: Milliseconds
+) -> list[tuple[str, str, Callable[[], Any]]]:
+    """What reads whom each lane of uploads has worked for. One that has not worked is not asked: an idle stack pays for
+    no such read."""
+    since = now - WINDOW_MINUTES * 60_000
+    # guard: noisy-idle-lane-unread, noisy-only-beside-live-work
+    worked = [lane for lane, minutes in outcomes.items() if lane in LIVE_LANES and max(minutes, default=0) >= since]
+    return [("the tenants", lane, partial(ports.throughput.of_tenants, lane, since)) for lane in worked]
 
 
 def _seconds_paused(pauses: Pauses, now: Milliseconds) -> float:

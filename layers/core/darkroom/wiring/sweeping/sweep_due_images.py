@@ -8,6 +8,7 @@ from darkroom.aws.images.memory_table import MemoryTable
 from darkroom.aws.images.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.images.outcomes_table import OutcomesTable
 from darkroom.aws.images.queues import EdgeQueue, LaneQueues, SqsFetchQueue, SqsHoldQueue, SqsUploadQueue
+from darkroom.aws.images.throughput_table import ThroughputTable
 from darkroom.aws.kernel import clients
 from darkroom.aws.schedules.reservations_table import ReservationsTable
 from darkroom.aws.uploads.uploads import UploadsBucket
@@ -59,6 +60,7 @@ def wire() -> tuple[SweepDueImagesPorts, MeasureLanesPorts, CountOutcomesPorts]:
     measuring = MeasureLanesPorts(
         images=ports.images,
         outcome_counts=outcome_counts,
+        throughput=ThroughputTable(clients.impatient(dynamodb), settings.throughput_table),
         dead_letters=ports.dead_letters,
         fetch_queue=ports.fetch_queue,
         clock=clock,

@@ -334,6 +334,26 @@ function Sweeper({ seen }) {
     </section>`;
 }
 
+function Tenants({ seen }) {
+    const shares = seen.lanes.flatMap((lane) => (lane.tenants ?? []).map((share) => ({ lane: lane.lane, ...share })));
+    shares.sort((one, other) => other.is_noisy - one.is_noisy || other.capacity_percent - one.capacity_percent);
+    return html`<section class="card" aria-labelledby="tenants">
+        <h2 id="tenants">Tenants</h2>
+        ${seen.lanes.some((lane) => lane.tenants === null) && html`<p>What they took of the lanes is not known.</p>`}
+        ${shares.length > 0 && html`<${Table} caption="What they took of their lanes in a quarter of an hour"
+            keys=${shares.map((share) => `${share.lane} ${share.tenant}`)}
+            heads=${["tenant", "lane", numeric("% of its work"), numeric("% of capacity"), numeric("× median")]}
+            rows=${shares.map((share) => [
+                html`<a href=${`#/operate/tenants/${encodeURIComponent(share.tenant)}`}>${share.tenant}</a>${
+                    share.is_noisy && html` <${Flag} kind="warn">noisy<//>`}`,
+                share.lane,
+                share.work_percent,
+                share.capacity_percent,
+                share.times_median ?? "",
+            ])} />`}
+    </section>`;
+}
+
 function Scheduled({ seen }) {
     const { scheduled } = seen;
     return html`<section class="card" aria-labelledby="scheduled">
@@ -442,6 +462,7 @@ const AROUND = [
     { title: "Failures", at: "failures", Panel: Failing, quietOf: quietFailures },
     { title: "Functions", Panel: Functions, quietOf: quietFunctions },
     { title: "Sweeper", Panel: Sweeper, quietOf: quietSweeper },
+    { title: "Tenants", at: "tenants", Panel: Tenants, quietOf: quietTenants },
     { title: "Scheduled", at: "delays", Panel: Scheduled, quietOf: quietScheduled },
     ...(has("webhooks") ? [{ title: "Webhooks", at: "webhooks", Panel: Endpoints, quietOf: quietWebhooks }] : []),
     { title: "Queues", Panel: Queues, quietOf: quietQueues },
@@ -461,6 +482,11 @@ function quietFunctions({ function_errors: errors }) {
 function quietSweeper({ sweeper_late_seconds: late }) {
     if (late === null) return "What it is late with is not known.";
     return Object.keys(late).length === 0 ? "It keeps up." : null;
+}
+
+function quietTenants({ lanes }) {
+    if (lanes.some((lane) => lane.tenants === null)) return null;
+    return lanes.every((lane) => lane.tenants.length === 0) ? "No lane has worked for anybody lately." : null;
 }
 
 function quietScheduled({ scheduled }) {
