@@ -334,7 +334,7 @@ def test_an_event_counts_once_however_often_it_comes_and_keeps_no_other_from_cou
     assert days(usage) == {("acme", "2026-11-21"): Usage(images=3)}
 
 
-ONE = Stored(size_bytes=500, images=1)
+ONE = Stored(size_bytes=500, images=1, unfinished=1)
 
 
 @pytest.mark.guards("quotas-stored-counted-once", case="aws")
@@ -462,7 +462,11 @@ def test_the_parts_of_a_day_and_of_a_sum_are_told_as_one(aws: Aws) -> None:
     assert days(usage, until="2026-11-21") == days(usage, "acme", since="2026-11-21", until="2026-11-21") == complete
     assert len(list(usage.days_of("acme", since="2026", until="2027"))) == 1
     assert days(usage, "acme", since="2026-11-22") == days(usage, "acme", until="2026-11-20") == {}
-    assert usage.stored("acme") == usage.all_stored()["acme"] == Stored(size_bytes=500 * PARTS, images=PARTS)
+    assert (
+        usage.stored("acme")
+        == usage.all_stored()["acme"]
+        == Stored(size_bytes=500 * PARTS, images=PARTS, unfinished=PARTS)
+    )
     assert (usage.forget("acme"), usage.forget("acme")) == (2 * PARTS, 0)
     assert days(usage) == {("acme2", "2026-11-22"): Usage(images=PARTS)}
 

@@ -152,7 +152,7 @@ def test_a_photo_counts_as_stored_from_its_row_on_until_it_is_deleted_and_its_by
 
     image_id = json.loads(post(functions.submit_image)["body"])["id"]
     capsys.readouterr()
-    assert count() == Stored(size_bytes=len(SMALL_PHOTO), images=1)
+    assert count() == Stored(size_bytes=len(SMALL_PHOTO), images=1, unfinished=1)
     measures = [measure for measure in emitted(capsys.readouterr().out) if measure[0] == "BytesAccepted"]
     assert measures == [("BytesAccepted", frozenset({("service", "darkroom")}))]
     call(functions.delete_image, keyed(http_event("DELETE", f"/images/{image_id}")))

@@ -118,7 +118,7 @@ def event(kind: EventType = EventType.ACCEPTED, *, number: int = 1, **stated: An
         tenant_id=tenant_id,
         lane="fast",
         preset=None,
-        sequence={EventType.DONE: 3, EventType.DELETED: 4}.get(kind, 1),
+        sequence={EventType.ACCEPTED: 1, EventType.DELETED: 4}.get(kind, 3),
         time=time,
         data={"id": image_id, "tenant_id": tenant_id, **details, **stated},
     )
@@ -133,8 +133,20 @@ def test_what_is_stored_grows_and_falls_as_events_say() -> None:
     usage = FakeUsage()
     counted(usage, event(stored=stored(500, 1)), event(EventType.DONE, stored=stored(37, 0)))
     assert usage.store == {"acme": Stored(size_bytes=537, images=1)}
-    assert counted(usage, event(EventType.DELETED, stored=stored(-537, -1))).counted == 1
+    counted(usage, event(EventType.REDEVELOPED, stored=stored(-30, 0), number=9))
+    assert usage.store == {"acme": Stored(size_bytes=507, images=1)}, "an operator's backfill, too"
+    assert counted(usage, event(EventType.DELETED, stored=stored(-507, -1))).counted == 1
     assert usage.store == {"acme": Stored()}
+
+
+@pytest.mark.guards("unfinished-failure-counted")
+@pytest.mark.parametrize("kind", [EventType.DONE, EventType.FAILED, EventType.EXPIRED])
+def test_an_image_is_unfinished_until_it_ends_in_whichever_way(kind: EventType) -> None:
+    usage = FakeUsage()
+    counted(usage, event(stored=stored(500, 1) | {"unfinished": 1}))
+    assert usage.store["acme"].unfinished == 1
+    counted(usage, event(kind, stored=stored(0, 0) | {"unfinished": -1}))
+    assert usage.store == {"acme": Stored(size_bytes=500, images=1)}
 
 
 def test_the_bytes_of_files_that_were_accepted_are_told_once() -> None:

@@ -82,7 +82,7 @@ def test_an_accepted_image_is_told_with_its_file() -> None:
         "bytes": 1_234,
         "media_type": "image/png",
         "process_at": None,
-        "stored": {"bytes": 1_234, "images": 1},
+        "stored": {"bytes": 1_234, "images": 1, "unfinished": 1},
         "links": {"self": f"/images/{'0' * 26}", "status": f"/images/{'0' * 26}/status"},
     }
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.kernel.errors import Rejected, TurnedAway
 from darkroom.domain.kernel.stored import NOTHING, QuotaExceeded, Stored
 from darkroom.domain.kernel.tenants import NO_QUOTA, Quota
 from darkroom.operations.images.quota_keeper import KNOWN_MILLISECONDS, QuotaKeeper
@@ -154,3 +155,34 @@ def test_a_file_from_a_url_needs_room_for_the_largest(world: World) -> None:
     with pytest.raises(QuotaExceeded):
         ways(world, quota=Quota(stored_bytes=largest))["fetched"]()
     assert ways(world, quota=Quota(stored_bytes=largest + 1))["fetched"]()
+
+
+FEW = Quota(unfinished=100)
+
+
+@pytest.mark.guards("unfinished-unlimited-unread")
+def test_unfinished_images_are_looked_at_only_for_who_may_have_a_certain_number() -> None:
+    house = House(Stored(unfinished=120))
+    assert (house.keeper.unfinished("acme", QUOTA), house.sums.reads) == (0, 0)
+    assert (house.keeper.unfinished("acme", FEW), house.keeper.unfinished("globex", FEW)) == (120, 0)
+    house.sums.store["acme"] = Stored(unfinished=20)
+    assert house.keeper.unfinished("acme", FEW) == 20, "near the number each upload looks"
+    house.sums.is_down, house.now = True, house.now + KNOWN_MILLISECONDS
+    assert house.keeper.unfinished("acme", FEW) == 0, "and what cannot be read refuses nobody"
+
+
+@pytest.mark.guards("unfinished-turn-required", "unfinished-scheduled-accepted", "unfinished-scheduled-or-uncounted")
+@pytest.mark.parametrize("way", ["sent", "announced", "fetched"])
+def test_who_has_too_many_unfinished_images_waits_while_its_lane_has_as_many(world: World, way: str) -> None:
+    world.sums.store["acme"] = Stored(unfinished=150)
+    world.depths.depths["slow"] = 99
+    assert ways(world, quota=FEW)[way](), "what the lane does not have is scheduled, or ended and not counted yet"
+    world.depths.depths["slow"] = 200
+    world.advance(60_000)
+    with pytest.raises(TurnedAway) as refused:
+        ways(world, quota=FEW)[way]()
+    assert (refused.value.code, refused.value.retry_after_seconds) == ("too_many_unfinished", 26), (
+        "51 images at 2 a second"
+    )
+    assert way == "sent" or ways(world, quota=FEW, delay="PT1H")[way](), "it begins when those have ended"
+    assert ways(world, quota=replace(FEW, unfinished=151))[way]()

@@ -29,7 +29,8 @@ VARIANTS = tuple(
     )
     for name, size_bytes in (("thumb", 400), ("large", 3_000))
 )
-ACCEPTED, DONE = Stored(size_bytes=1_234, images=1), Stored(size_bytes=10_234, images=1)
+ACCEPTED, DONE = Stored(size_bytes=1_234, images=1, unfinished=1), Stored(size_bytes=10_234, images=1)
+ENDED = replace(ACCEPTED, unfinished=0)
 
 
 def announced() -> Image:
@@ -40,7 +41,7 @@ def redone() -> Image:
     return complete(claimed(redo(done(claimed(accepted())), now=NOW)), VARIANTS, notices=(), now=NOW + 9)
 
 
-@pytest.mark.guards("quotas-unarrived-not-stored")
+@pytest.mark.guards("quotas-unarrived-not-stored", "unfinished-first-run-alone")
 @pytest.mark.parametrize(
     ("image", "stored"),
     [
@@ -54,8 +55,8 @@ def redone() -> Image:
         (done(claimed(accepted())), DONE),
         (redo(done(claimed(accepted())), now=NOW), DONE),
         (redone(), Stored(size_bytes=4_634, images=1)),
-        (reject(claimed(accepted()), code="truncated", message="It ends early.", now=NOW), ACCEPTED),
-        (expire(accepted(process_at=NOW + 9, expires_at=NOW + 10), now=NOW + 10), ACCEPTED),
+        (reject(claimed(accepted()), code="truncated", message="It ends early.", now=NOW), ENDED),
+        (expire(accepted(process_at=NOW + 9, expires_at=NOW + 10), now=NOW + 10), ENDED),
         (delete(accepted(), now=NOW), NOTHING),
         (delete(done(claimed(accepted())), now=NOW), NOTHING),
     ],
@@ -68,40 +69,46 @@ def test_a_row_stores_its_original_and_the_variants_that_it_names(image: Image |
 @pytest.mark.parametrize(
     ("before", "after", "change"),
     [
-        (None, accepted(), (1_234, 1)),
-        (claimed(accepted()), done(claimed(accepted())), (9_000, 0)),
+        (None, accepted(), (1_234, 1, 1)),
+        (claimed(accepted()), done(claimed(accepted())), (9_000, 0, -1)),
         (claimed(redo(done(claimed(accepted())), now=NOW)), redone(), (-5_600, 0)),
         (done(claimed(accepted())), delete(done(claimed(accepted())), now=NOW), (-10_234, -1)),
-        (accepted(), delete(accepted(), now=NOW), (-1_234, -1)),
+        (accepted(), delete(accepted(), now=NOW), (-1_234, -1, -1)),
         (
             redo(done(claimed(accepted())), now=NOW),
             delete(redo(done(claimed(accepted())), now=NOW), now=NOW),
             (-10_234, -1),
         ),
-        (claimed(accepted()), reject(claimed(accepted()), code="c", message="m", now=NOW), None),
+        (claimed(accepted()), reject(claimed(accepted()), code="c", message="m", now=NOW), (0, 0, -1)),
         (announced(), delete(announced(), now=NOW), None),
     ],
 )
 def test_an_event_says_by_how_much_its_write_changes_what_is_stored(
-    before: Image | None, after: Image, change: tuple[int, int] | None
+    before: Image | None, after: Image, change: tuple[int, ...] | None
 ) -> None:
     event = event_of(before, after)
     assert event is not None
-    assert event.data.get("stored") == (None if change is None else dict(zip(("bytes", "images"), change, strict=True)))
+    figures = None if change is None else dict(zip(("bytes", "images", "unfinished"), change, strict=False))
+    assert event.data.get("stored") == figures
     assert Stored.read(event.data.get("stored")) == stored_by(after) - stored_by(before)
 
 
-@pytest.mark.guards("quotas-repeated-event-bound")
+@pytest.mark.guards("quotas-repeated-event-bound", "unfinished-end-told-again")
 def test_an_event_that_is_told_again_says_the_same_or_nothing() -> None:
     once = replace(done(claimed(accepted())), version=3, completed_version=3)
     assert [event.data.get("stored") for event in events_of(once)] == [
-        {"bytes": 1_234, "images": 1},
-        {"bytes": 9_000, "images": 0},
+        begun := {"bytes": 1_234, "images": 1, "unfinished": 1},
+        {"bytes": 9_000, "images": 0, "unfinished": -1},
+    ]
+    refused = replace(reject(claimed(accepted()), code="c", message="m", now=NOW), completed_version=3)
+    assert [event.data.get("stored") for event in events_of(refused)] == [
+        begun,
+        {"bytes": 0, "images": 0, "unfinished": -1},
     ]
     again = replace(redone(), earlier_ends=(), completed_version=6)  # it was redone before there were events
-    assert [event.data.get("stored") for event in events_of(again)] == [{"bytes": 1_234, "images": 1}, None]
+    assert [event.data.get("stored") for event in events_of(again)] == [begun, None]
     known = replace(complete(claimed(redo(once, now=NOW)), VARIANTS, notices=(), now=NOW), completed_version=6)
-    assert [event.data.get("stored") for event in events_of(known)] == [{"bytes": 1_234, "images": 1}, None, None]
+    assert [event.data.get("stored") for event in events_of(known)] == [begun, None, None]
     gone = replace(delete(once, now=NOW), deleted_version=4)
     assert [event.data.get("stored") for event in events_of(gone)] == [None, None, None]
 

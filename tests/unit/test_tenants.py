@@ -109,6 +109,8 @@ def test_a_caller_comes_through_the_gateway_as_it_was() -> None:
     for scopes in (None, frozenset({"images:read", "images:write"}), frozenset[str]()):
         known = replace(caller, scopes=scopes)
         assert caller_from(context_of(known)) == known
+        few = replace(known, quota=replace(known.quota, unfinished=500), lane="bulk")
+        assert caller_from(context_of(few)) == few
     assert caller_from(context_of(replace(caller, quota=NO_QUOTA))).quota == NO_QUOTA
     known_to_all = {name: value for name, value in context_of(caller).items() if not name.startswith("max_")}
     assert caller_from(known_to_all).quota == NO_QUOTA, "an authorizer without quotas refuses nobody for a minute"

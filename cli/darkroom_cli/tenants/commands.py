@@ -155,6 +155,15 @@ ImagesOption = Annotated[
         parser=_images,
     ),
 ]
+UnfinishedOption = Annotated[
+    int | None,
+    option(
+        "--max-unfinished",
+        "N",
+        "How many of its images may be unfinished while its lane has as many, or unlimited. Default: unlimited.",
+        parser=_images,
+    ),
+]
 VisibilityOption = Annotated[
     Visibility | None,
     option("--visibility", "V", "Who may see its images by CloudFront, unless an upload says otherwise."),
@@ -215,6 +224,7 @@ def change(
     burst: BurstOption = None,
     max_stored: StoredOption = None,
     max_images: ImagesOption = None,
+    max_unfinished: UnfinishedOption = None,
     visibility: VisibilityOption = None,
     viewer_cache: ViewerOption = None,
     usual_limits: Annotated[
@@ -226,7 +236,7 @@ def change(
     """Change a tenant's tier or limits, or who sees its images."""
     from darkroom_cli.tenants import work  # noqa: PLC0415
 
-    is_given = any(limit is not None for limit in (requests_per_second, burst, max_stored, max_images))
+    is_given = any(limit is not None for limit in (requests_per_second, burst, max_stored, max_images, max_unfinished))
     if usual_limits and is_given:
         raise typer.BadParameter("it removes what the other options set.", param_hint="--usual-limits")
     if not (tier or is_given or usual_limits or visibility or viewer_cache):
@@ -239,6 +249,7 @@ def change(
         burst=burst,
         max_stored_bytes=max_stored,
         max_images=max_images,
+        max_unfinished=max_unfinished,
         visibility=visibility,
         viewer_seconds=None if viewer_cache is None else viewer_cache.seconds,
         usual_limits=usual_limits,

@@ -81,6 +81,7 @@ def change(
     burst: int | None,
     max_stored_bytes: int | None = None,
     max_images: int | None = None,
+    max_unfinished: int | None = None,
     visibility: Visibility | None = None,
     viewer_seconds: int | None = None,
     usual_limits: bool,
@@ -89,7 +90,14 @@ def change(
 
     def changed(tenant: Tenant) -> Tenant:
         if usual_limits:
-            tenant = replace(tenant, requests_per_second=None, burst=None, max_stored_bytes=None, max_images=None)
+            tenant = replace(
+                tenant,
+                requests_per_second=None,
+                burst=None,
+                max_stored_bytes=None,
+                max_images=None,
+                max_unfinished=None,
+            )
         return replace(
             tenant,
             tier=tier or tenant.tier,
@@ -97,6 +105,7 @@ def change(
             burst=burst or tenant.burst,
             max_stored_bytes=tenant.max_stored_bytes if max_stored_bytes is None else max_stored_bytes,
             max_images=tenant.max_images if max_images is None else max_images,
+            max_unfinished=tenant.max_unfinished if max_unfinished is None else max_unfinished,
             visibility=visibility or tenant.visibility,
             viewer_seconds=viewer_seconds or tenant.viewer_seconds,
         )
@@ -185,6 +194,8 @@ def list_tenants(stack: Stack, *, as_json: bool) -> None:
                     "stored_images": stored[tenant.tenant_id].images,
                     "max_stored_bytes": _limit(tenant.quota.stored_bytes),
                     "max_images": _limit(tenant.quota.images),
+                    "unfinished_images": stored[tenant.tenant_id].unfinished,
+                    "max_unfinished": _limit(tenant.quota.unfinished),
                     "visibility": tenant.visibility or Visibility.PRIVATE,
                     "viewer_seconds": tenant.viewer_seconds or VIEWER_SECONDS,
                     "import_from": list(tenant.import_from or ()),
@@ -235,7 +246,7 @@ def recount(stack: Stack, *, yes: bool) -> None:
         )
         for tenant_id in recount.wrong
     ]
-    heads = ("tenant", "counted", "images", "stored", "images")
+    heads = ("tenant", "counted", "images", "unfinished", "stored", "images", "unfinished")
     display.table(out, heads, rows, right=frozenset(heads[1:]))
     if not yes:
         display.line(out, f"To correct it: ./darkroom tenants recount --yes{stack.options}")
@@ -283,10 +294,10 @@ def enlist(stack: Stack, *, yes: bool) -> None:
         raise ApiError("Interrupted. Repeat it: it goes on with those that are left.")
 
 
-def _in_words(stored: Stored) -> tuple[str, str]:
+def _in_words(stored: Stored) -> tuple[str, str, str]:
     # A sum that began late may be below zero.
     size = size_in_words(abs(stored.size_bytes))
-    return f"-{size}" if stored.size_bytes < 0 else size, f"{stored.images:,}"
+    return f"-{size}" if stored.size_bytes < 0 else size, f"{stored.images:,}", f"{stored.unfinished:,}"
 
 
 def _limit(number: int) -> int | None:
@@ -447,6 +458,7 @@ def _agreed(tenant: Tenant) -> str:
     allowance, quota = tenant.allowance, tenant.quota
     stored = "unlimited storage" if quota.stored_bytes == UNLIMITED else size_in_words(quota.stored_bytes)
     images = "any number of images" if quota.images == UNLIMITED else f"{quota.images:,} images"
+    images += "" if quota.unfinished == UNLIMITED else f", {quota.unfinished:,} of them unfinished"
     return (
         f"{tenant.tier}, {allowance.requests_per_second:,} requests per second, {allowance.burst:,} at once, "
         f"{stored}, {images}"

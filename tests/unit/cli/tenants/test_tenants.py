@@ -67,6 +67,7 @@ def test_a_tenant_that_is_there_is_not_added_again(run: Run, stack: FakeStack) -
         ("tenants", "add", "acme", "--requests-per-second", "0"),
         ("tenants", "change", "acme"),
         ("tenants", "move", "acme", "quick"),
+        ("tenants", "change", "acme", "--max-unfinished", "0", "--usual-limits"),
         ("tenants", "change", "acme", "--burst", "5", "--usual-limits"),
         ("tenants", "change", "acme", "--max-images", "0", "--usual-limits"),
         ("tenants", "add", "acme", "--max-stored", "much"),
@@ -98,7 +99,11 @@ def test_a_tenant_is_changed_suspended_and_resumed(run: Run, stack: FakeStack) -
     result = run("tenants", "change", "acme", "--tier", "paid", "--requests-per-second", "5")
     assert "Changed acme: paid, 5 requests per second, 7 at once, 5 TB" in result.stdout
     assert "This takes effect within 60 seconds." in result.stdout
+    result = run("tenants", "change", "acme", "--max-unfinished", "500")
+    assert "10,000,000 images, 500 of them unfinished. This takes" in result.stdout
+    assert json.loads(run("tenants", "ls", "--json").stdout)[0]["max_unfinished"] == 500
     assert "paid, 100 requests per second, 500 at once" in run("tenants", "change", "acme", "--usual-limits").stdout
+    assert stack.tenants.tenants["acme"].max_unfinished is None
     assert "acme is suspended. This takes effect within 60 seconds." in run("tenants", "suspend", "acme").stdout
     assert state_of_acme() is TenantState.SUSPENDED
     run("tenants", "resume", "acme")

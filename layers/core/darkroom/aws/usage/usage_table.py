@@ -254,9 +254,13 @@ def _day_of(item: dict[str, Any]) -> DayOfUsage | UnreadableRow:
 
 
 def _figures_of(stored: Stored) -> dict[str, int]:
-    return {"stored_bytes": stored.size_bytes, "stored_images": stored.images}
+    return {
+        "stored_bytes": stored.size_bytes,
+        "stored_images": stored.images,
+        "stored_unfinished": stored.unfinished,
+    }
 
 
 def _stored_of(item: Mapping[str, Any]) -> Stored:
-    size_bytes, images = (int(item.get(name, {}).get("N", "0")) for name in ("stored_bytes", "stored_images"))
-    return Stored(size_bytes=size_bytes, images=images)
+    size_bytes, images, unfinished = (int(item.get(name, {}).get("N", "0")) for name in _figures_of(NOTHING))
+    return Stored(size_bytes=size_bytes, images=images, unfinished=unfinished)

@@ -159,7 +159,8 @@ def events_of_image(image: Image, edge: EdgeUrls = NO_EDGE) -> Iterator[Publishe
     was written by a version without events tells none of that time.
     """
     if image.accepted_version is not None and image.accepted_at is not None:
-        stored = Stored(size_bytes=image.source.size_bytes, images=int(image.has_original))
+        here = int(image.has_original)
+        stored = Stored(size_bytes=image.source.size_bytes, images=here, unfinished=here)
         yield _event(image, EventType.ACCEPTED, version=image.accepted_version, time=image.accepted_at, stored=stored)
     for end in image.earlier_ends:
         yield _event(image, _OF_ENDS[end.status], version=end.version, time=end.ended_at, end=end)
@@ -194,7 +195,10 @@ def _stored_by_its_end(image: Image) -> Stored:
         end.status is not Status.DONE for end in image.earlier_ends
     )
     # guard: quotas-repeated-event-bound
-    return Stored(size_bytes=variant_bytes(image) if image.status is Status.DONE and is_first else 0)
+    size_bytes = variant_bytes(image) if image.status is Status.DONE and is_first else 0
+    # guard: unfinished-end-told-again
+    ends_first = image.run == 1 and image.has_original and image.accepted_version is not None
+    return Stored(size_bytes=size_bytes, unfinished=-int(ends_first))
 
 
 def _event(

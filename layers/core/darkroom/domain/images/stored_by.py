@@ -12,10 +12,12 @@ from darkroom.domain.kernel.stored import NOTHING, Stored
 
 def stored_by(image: Image | None) -> Stored:
     """What is stored for the row: its original and the variants that it names. What was announced or is yet to be
-    fetched is not here, and a tombstone has nothing."""
+    fetched is not here, and a tombstone has nothing. It is unfinished until its first run has ended: a replay and work
+    beside it, whose beginnings no event tells, count as none."""
     if image is None or not image.has_original:  # guard: quotas-unarrived-not-stored
         return NOTHING
-    return Stored(size_bytes=image.source.size_bytes + variant_bytes(image), images=1)
+    is_unfinished = image.run == 1 and not image.status.is_terminal  # guard: unfinished-first-run-alone
+    return Stored(size_bytes=image.source.size_bytes + variant_bytes(image), images=1, unfinished=int(is_unfinished))
 
 
 def variant_bytes(image: Image) -> int:

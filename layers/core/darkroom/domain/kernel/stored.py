@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from darkroom.domain.kernel.errors import Rejected
+from darkroom.domain.kernel.figures import added
 from darkroom.domain.kernel.sizes import limit_in_words, size_beside, size_in_words
 from darkroom.domain.kernel.tenants import UNLIMITED, Quota
 
@@ -16,26 +17,35 @@ NEAR = 0.9
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """The bytes of originals and variants, and how many images have an original. A change of them may be negative."""
+    """The bytes of originals and variants, how many images have an original, and the first run of how many of these is
+    `unfinished`. A change of them may be negative."""
 
     size_bytes: int = 0
     images: int = 0
+    unfinished: int = 0
 
     def __add__(self, other: Stored) -> Stored:
-        return Stored(size_bytes=self.size_bytes + other.size_bytes, images=self.images + other.images)
+        return added(self, other)
 
     def __sub__(self, other: Stored) -> Stored:
-        return Stored(size_bytes=self.size_bytes - other.size_bytes, images=self.images - other.images)
+        return Stored(
+            size_bytes=self.size_bytes - other.size_bytes,
+            images=self.images - other.images,
+            unfinished=self.unfinished - other.unfinished,
+        )
 
     @property
     def shown(self) -> Stored:
         """The sum as it counts: one that began when a tenant had images already may have fallen below zero."""
-        return Stored(size_bytes=max(0, self.size_bytes), images=max(0, self.images))
+        return Stored(
+            size_bytes=max(0, self.size_bytes), images=max(0, self.images), unfinished=max(0, self.unfinished)
+        )
 
     @property
     def written(self) -> dict[str, int]:
         """The change as an event has it."""
-        return {"bytes": self.size_bytes, "images": self.images}
+        unfinished = {"unfinished": self.unfinished} if self.unfinished else {}
+        return {"bytes": self.size_bytes, "images": self.images, **unfinished}
 
     @classmethod
     def read(cls, written: Any) -> Self:
@@ -44,7 +54,11 @@ class Stored:
             return cls()
         if not isinstance(written, Mapping) or not all(type(figure) is int for figure in written.values()):
             raise ValueError(f"{written!r} is not a change of what is stored")
-        return cls(size_bytes=written.get("bytes", 0), images=written.get("images", 0))
+        return cls(
+            size_bytes=written.get("bytes", 0),
+            images=written.get("images", 0),
+            unfinished=written.get("unfinished", 0),
+        )
 
 
 NOTHING = Stored()
@@ -70,7 +84,12 @@ def has_room(quota: Quota, used: Stored, size_bytes: int, images: int = 1) -> bo
 
 def is_near(quota: Quota, used: Stored) -> bool:
     """Whether so much of the quota is used that a sum of some seconds ago is no longer good enough."""
-    return used.size_bytes > NEAR * quota.stored_bytes or used.images > NEAR * quota.images
+    shares = (
+        (used.size_bytes, quota.stored_bytes),
+        (used.images, quota.images),
+        (used.unfinished, quota.unfinished),
+    )
+    return any(figure > NEAR * most for figure, most in shares)
 
 
 def _bytes_of(used: int, allowed: int) -> str:

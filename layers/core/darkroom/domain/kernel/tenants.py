@@ -50,10 +50,12 @@ UNLIMITED = 10**15
 
 @dataclass(frozen=True, kw_only=True)
 class Quota:
-    """How much a tenant may store: that many bytes of originals and variants, and that many images."""
+    """How much a tenant may store: that many bytes of originals and variants, and that many images, so many of them
+    `unfinished`."""
 
     stored_bytes: int = UNLIMITED
     images: int = UNLIMITED
+    unfinished: int = UNLIMITED
 
 
 NO_QUOTA = Quota()
@@ -103,11 +105,12 @@ class TenantState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Tenant:
-    """One tenant's row. `requests_per_second` and `burst`, `max_stored_bytes` and `max_images` are None if its tier's
-    apply, `visibility` if its images are private unless an order says otherwise; `viewer_seconds` is how long viewers
-    may keep its pictures, None for as long as the deployment says. `on_request` lists the variants that viewers may
-    have made, None if the stack's list applies. `import_from` are the places in buckets, `s3://bucket/folder/`, whose
-    files its imports may name. `lane` is the one that it was moved to, None if its tier decides."""
+    """One tenant's row. `requests_per_second` and `burst`, `max_stored_bytes`, `max_images` and `max_unfinished` are
+    None if its tier's apply, `visibility` if its images are private unless an order says otherwise; `viewer_seconds` is
+    how long viewers may keep its pictures, None for as long as the deployment says. `on_request` lists the variants
+    that viewers may have made, None if the stack's list applies. `import_from` are the places in buckets,
+    `s3://bucket/folder/`, whose files its imports may name. `lane` is the one that it was moved to, None if its tier
+    decides."""
 
     tenant_id: str
     tier: Tier
@@ -122,6 +125,7 @@ class Tenant:
     on_request: str | None = None
     import_from: tuple[str, ...] | None = None
     lane: str | None = None
+    max_unfinished: int | None = None
 
     @property
     def allowance(self) -> Allowance:
@@ -138,6 +142,7 @@ class Tenant:
         return Quota(
             stored_bytes=usual.stored_bytes if self.max_stored_bytes is None else self.max_stored_bytes,
             images=usual.images if self.max_images is None else self.max_images,
+            unfinished=usual.unfinished if self.max_unfinished is None else self.max_unfinished,
         )
 
 
@@ -192,6 +197,7 @@ def context_of(caller: Caller) -> dict[str, Any]:
         **({} if caller.viewer_seconds is None else {"viewer_seconds": str(caller.viewer_seconds)}),
         **({} if caller.upload_token is None else {"upload_token": caller.upload_token}),
         **({} if caller.lane is None else {"lane": caller.lane}),
+        **({} if caller.quota.unfinished == UNLIMITED else {"max_unfinished": str(caller.quota.unfinished)}),
     }
 
 
@@ -206,6 +212,7 @@ def caller_from(context: Mapping[str, Any]) -> Caller:
         quota=Quota(
             stored_bytes=int(context.get("max_stored_bytes", UNLIMITED)),
             images=int(context.get("max_images", UNLIMITED)),  # guard: quotas-older-authorizer
+            unfinished=int(context.get("max_unfinished", UNLIMITED)),
         ),
         key_id=context["key_id"],
         scopes=None if scopes == EVERY_SCOPE else frozenset(scopes.split()),

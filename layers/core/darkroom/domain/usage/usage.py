@@ -79,7 +79,7 @@ def count_of(event: ReceivedEvent, now: Milliseconds) -> Count | None:
                 variant_bytes=sum(_whole(variant["bytes"]) for variant in variants),
                 variant_pixels=sum(_whole(variant["width"]) * _whole(variant["height"]) for variant in variants),
             )
-        case EventType.CANCELLED | EventType.DELETED if stored != NOTHING:
+        case _ if stored != NOTHING:  # guard: unfinished-failure-counted
             usage = Usage()
         case _:
             return None

@@ -107,6 +107,7 @@ OF_EVERY_ORDER = (
     "image_deleted",
     "part_not_deployed",
     "too_many_requests",
+    "too_many_unfinished",
     "overloaded",
     "unavailable",
 )

@@ -516,6 +516,14 @@ _TABLE = (
         headers=(RETRY_AFTER,),
     ),
     ProblemType(
+        code="too_many_unfinished",
+        status=HTTPStatus.TOO_MANY_REQUESTS,
+        title="Too many unfinished images",
+        example="This tenant may have 500 unfinished images, and has them. Send the same request again after 12 "
+        "seconds: some will have ended by then.",
+        headers=(RETRY_AFTER,),
+    ),
+    ProblemType(
         code="overloaded",
         status=HTTPStatus.TOO_MANY_REQUESTS,
         title="Overloaded",

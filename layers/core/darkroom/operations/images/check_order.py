@@ -160,8 +160,9 @@ def check_order(
     since, and a repetition is let in though its lane or its tenant's quota is full, or its token used up. Raises
     Rejected (`unknown_notify`, `part_not_deployed`, `quota_exceeded`, `invalid_recipe` for an overlay that is no image
     of the tenant's, `conflicting_parameters`, and what `appoint` and joining a batch raise; by a token also
-    `upload_token_expired`, `upload_token_used_up` and `upload_too_large`), TurnedAway (`overloaded`) while the lane of
-    the tenant's tier has too much work, and Retryable if a table cannot answer.
+    `upload_token_expired`, `upload_token_used_up` and `upload_too_large`), TurnedAway (`overloaded`) while the lane has
+    too much work and (`too_many_unfinished`) while too many of the tenant's images are that, and Retryable if a table
+    cannot answer.
     """
     now, token = ports.clock(), request.upload_token
     if token is not None:
@@ -173,6 +174,10 @@ def check_order(
         raise unknown_notify()
     ports.quotas.require_room(request.tenant_id, request.quota, size_bytes=size_bytes)  # guard: quotas-room-required
     lane = lane_of_upload(request.tier, request.lane)  # guard: tenants-upload-tier-lane
+    if appointment.process_at is None:  # guard: unfinished-scheduled-accepted
+        unfinished = ports.quotas.unfinished(request.tenant_id, request.quota)
+        # guard: unfinished-turn-required
+        ports.load_shedder.require_turn(lane, unfinished=unfinished, most=request.quota.unfinished)
     # guard: load-shedding-announcement
     ports.load_shedder.require_capacity(lane, request.tier, process_at=appointment.process_at)
     overlays = pin_overlays(ports.images, order.recipe, request.tenant_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import ceil
 
 from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.images.load_shedding import (
@@ -84,6 +85,24 @@ class LoadShedder:
                 )
         if process_at is None or process_at <= now:
             view.accepted += 1
+
+    def require_turn(self, lane_name: str, *, unfinished: int, most: int) -> None:
+        """Accepts an image of a tenant that has so many unfinished ones. Raises TurnedAway (`too_many_unfinished`) from
+        `most` on, unless the lane's queue has fewer: some of those are scheduled, or have ended and are not counted
+        yet, however late the counting is."""
+        if unfinished < most:
+            return
+        view = self._view(self.service[lane_name], self.clock())
+        # guard: unfinished-scheduled-or-uncounted
+        if view.depth is None or view.depth.waiting + view.depth.taken + view.accepted < most:
+            return
+        seconds = max(1, ceil((unfinished - most + 1) / view.drain))
+        raise TurnedAway(
+            "too_many_unfinished",
+            f"This tenant may have {most:,} unfinished images, and has them. Send the same request again after "
+            f"{seconds} seconds: some will have ended by then.",
+            retry_after_seconds=seconds,
+        )
 
     def _view(self, lane: Lane, now: Milliseconds) -> _View:
         last = self._views.get(lane.name)

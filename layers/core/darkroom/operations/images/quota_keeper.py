@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.stored import NOTHING, QuotaExceeded, Stored, has_room, is_near
-from darkroom.domain.kernel.tenants import NO_QUOTA, Quota
+from darkroom.domain.kernel.tenants import NO_QUOTA, UNLIMITED, Quota
 from darkroom.ports.kernel import Clock
 from darkroom.ports.tenants import StoredSums
 
@@ -39,6 +39,13 @@ class QuotaKeeper:
         used = self._used(self.sums, tenant_id, quota)
         if used is not None and not has_room(quota, used, size_bytes, images):
             raise QuotaExceeded(used, quota)
+
+    def unfinished(self, tenant_id: str, quota: Quota) -> int:
+        """How many unfinished images the tenant has as far as is known, if it may have only so many; otherwise 0."""
+        if quota.unfinished == UNLIMITED or self.sums is None:  # guard: unfinished-unlimited-unread
+            return 0
+        used = self._used(self.sums, tenant_id, quota)
+        return 0 if used is None else used.unfinished
 
     def _used(self, sums: StoredSums, tenant_id: str, quota: Quota) -> Stored | None:
         now = self.clock()

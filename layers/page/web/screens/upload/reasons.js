@@ -45,6 +45,7 @@ const REMEDIES = {
     ],
     too_many_requests: ["Wait a little.", "retry"],
     overloaded: ["Wait a little.", "retry"],
+    too_many_unfinished: ["Wait a little.", "retry"],
     blocked: ["", "retry"],
     unavailable: ["Wait a little.", "retry"],
     form_refused: ["Nothing was kept of it.", "retry"],

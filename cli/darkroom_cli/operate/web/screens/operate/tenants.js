@@ -88,6 +88,8 @@ function About({ tenant, onDone }) {
             <dt>Stores</dt>
             <dd>${`${ofQuota(tenant.stored_bytes, tenant.max_stored_bytes, bytes)}, ${
                 ofQuota(tenant.stored_images, tenant.max_images, (number) => number.toLocaleString())} images`}</dd>
+            <dt>Unfinished</dt>
+            <dd>${`${ofQuota(tenant.unfinished_images, tenant.max_unfinished, (number) => number.toLocaleString())} images`}</dd>
             <dt>Since</dt><dd>${utc(tenant.created_at)}</dd>
         </dl>
         <p class="row actions">
