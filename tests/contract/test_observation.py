@@ -227,7 +227,7 @@ def test_releases_were_as_late_as_the_latest_of_the_last_hour(aws: Aws) -> None:
     assert cloudwatch.port.latest(NOW).release_lateness_seconds == 90.0
 
 
-def test_accepting_and_first_attempts_take_what_they_took_in_the_slowest_minutes_of_the_last_hour(
+def test_accepting_receives_and_first_attempts_are_what_they_were_in_the_worst_minutes_of_the_last_hour(
     aws: Aws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cloudwatch = Measuring()
@@ -247,10 +247,17 @@ def test_accepting_and_first_attempts_take_what_they_took_in_the_slowest_minutes
     cloudwatch.put("Duration", 9000, minutes_ago=20, function="shop-Transcode-X")
     for minutes_ago, seconds in ((70, 7.0), (40, 1.8), (20, 0.9)):
         cloudwatch.put("FirstAttemptSeconds", seconds, minutes_ago=minutes_ago)
+    for minutes_ago, receives in ((70, 5), (40, 2), (20, 1)):
+        cloudwatch.put("ReceiveCount", receives, minutes_ago=minutes_ago)
     measured = cloudwatch.port.latest(NOW)
-    assert measured.accept_p99_milliseconds == 180
+    assert (measured.accept_p99_milliseconds, measured.receives_p99) == (180, 2)
     assert (measured.first_attempt_p50_seconds, measured.first_attempt_p99_seconds) == (1.8, 1.8)
-    assert [(query["Stat"], query["Period"]) for query in asked] == [("p99", 300), ("p50", 300), ("p99", 300)]
+    assert [(query["Stat"], query["Period"]) for query in asked] == [
+        ("p99", 300),
+        ("p99", 300),
+        ("p50", 300),
+        ("p99", 300),
+    ]
 
 
 def test_a_history_has_each_whole_minute_of_three_hours_and_says_what_was_not_measured(aws: Aws) -> None:
@@ -425,7 +432,7 @@ def test_an_hour_of_looking_at_a_quiet_stack_costs_what_the_page_of_the_command_
         sum(len(waiting_shards_of(lane)) for lane in LANES) + given_up,
     )
     of_budgets, of_minutes, of_functions = sorted(clients.metrics)
-    assert (of_budgets, of_minutes) == (2 * len(LANES) + 3, 2 * len(LANES) + 4)
+    assert (of_budgets, of_minutes) == (2 * len(LANES) + 3, 2 * len(LANES) + 5)
     assert of_functions == len(resources("AWS::Lambda::Function"))
     units = looks * each["Query"] / 2 + slow * (now_and_then["Query"] + now_and_then["Scan"]) / 2
     dollars = cost(

@@ -131,6 +131,7 @@ def test_a_worker_counts_a_done_image_and_tells_how_long_it_took(
     assert 0 < emitted["ImageSeconds"]["ImageSeconds"][0] < 60 and emitted["ImageSeconds"]["lane"] == "slow"
     budget = emitted["ImagesEnded"]
     assert (budget["ImagesEnded"], budget["service"], budget["lane"]) == ([1], "darkroom", "slow")
+    assert emitted["ReceiveCount"]["ReceiveCount"] == [1]
     assert not {"ImagesGivenUp", "ImagesBad"} & emitted.keys()
     assert set(budget["_aws"]["CloudWatchMetrics"][0]["Dimensions"][0]) == {"service", "lane"}
 

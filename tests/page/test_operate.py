@@ -277,6 +277,7 @@ def of_a_bad_hour(route: Route) -> None:
     seen["dead_letters"] = {"queues": {"delivery": 2}, "causes": [], "coming": {"number": 0, "is_all": True}}
     seen["sweeper_late_seconds"] = {"removals": 2700.0}
     seen["function_errors"]["functions"] = {"TranscodeImageFunction": 3, "SubmitImageFunction": 1}
+    seen |= {"accept_p99_milliseconds": 310.4, "receives_p99": 2.0}
     first = {"counted": 50_000, "bad": 20, "left_percent": 60.0, "repeated": 3, "p50_seconds": 0.34, "p99_seconds": 4.5}
     seen["webhooks"] |= {"conditions": {"healthy": 2}, "unhealthy": [], "first_attempts": first}
     route.fulfill(json=seen)
@@ -299,6 +300,7 @@ def test_the_overview_has_no_holes_folds_alarms_on_a_phone_and_shows_what_is_qui
         expect(effects).to_have_count(3)
         quiet = page.get_by_role("region", name="What is quiet")
         expect(quiet).to_contain_text("None is busy.")
+        expect(page.get_by_text("last hour: accepting 310 ms, receives of a message 2.")).to_be_visible()
         first = "First attempts in 28 days: 99.96 % good, error budget left: 60.0 %; p50 0.34 s, p99 4.5 s"
         expect(quiet).to_contain_text(f"2 healthy. {first}; 3 perhaps sent twice.")
         for name, is_loud in {

@@ -27,7 +27,7 @@ def document(
 ) -> dict[str, Any]:
     """The whole observation. What could not be read is null, and `problems` says why; `options` are those with which
     other commands reach the same stack."""
-    unfinished, alarms = observation.unfinished.value, observation.alarms.value
+    unfinished, alarms, measured = observation.unfinished.value, observation.alarms.value, observation.measured.value
     return {
         "version": VERSION,
         "stack": stack,
@@ -38,9 +38,8 @@ def document(
         "alarms": None if alarms is None else [_alarm(alarm, alarms, options) for alarm in alarms],
         "lanes": [_lane(observation, lane) for lane in observation.service.values()],
         "error_budget": _error_budget(observation),
-        "accept_p99_milliseconds": None
-        if observation.measured.value is None
-        else observation.measured.value.accept_p99_milliseconds,
+        "accept_p99_milliseconds": None if measured is None else measured.accept_p99_milliseconds,
+        "receives_p99": None if measured is None else measured.receives_p99,
         "working": None if unfinished is None else [_working(worker) for worker in unfinished.working],
         "retrying": None if unfinished is None else [_defect(defect, observation) for defect in unfinished.defects],
         "looked_at": None if unfinished is None else {"images": unfinished.looked_at, "is_all": unfinished.is_all},

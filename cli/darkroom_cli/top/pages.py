@@ -213,19 +213,22 @@ def _lanes(view: View, width: int, rows: int) -> Section:
         table.add(*_lane(view, lane, waits, is_paused=is_paused))
     section.lines += table.lines(width)
     section.lines += _budgets(view, width)
-    section.lines += _accepting(view)
+    section.lines += _p99(view)
     if late:
         section.command = f"./darkroom ls --late{view.options}"
     return section
 
 
-def _accepting(view: View) -> list[Text]:
+def _p99(view: View) -> list[Text]:
     measured = view.observation.measured.value
-    if measured is None or measured.accept_p99_milliseconds is None:
+    if measured is None:
         return []
-    took = measured.accept_p99_milliseconds
-    sentence = f"  accepting: p99 {took:,.0f} ms in the slowest five minutes of the last hour"
-    return [Text(sentence, style=_WARN if took > _SLOW_ACCEPT_MILLISECONDS else _DIM)]
+    took, receives = measured.accept_p99_milliseconds, measured.receives_p99
+    parts = [] if took is None else [f"accepting {took:,.0f} ms"]
+    parts += [] if receives is None else [f"receives of a message {receives:,.0f}"]
+    sentence = f"  p99 in the worst five minutes of the last hour: {', '.join(parts)}"
+    is_slow = (took or 0) > _SLOW_ACCEPT_MILLISECONDS
+    return [Text(sentence, style=_WARN if is_slow else _DIM)] if parts else []
 
 
 def _lane(view: View, lane: Lane, waits: LaneWaits | None, *, is_paused: bool) -> list[Text]:

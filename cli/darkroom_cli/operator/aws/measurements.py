@@ -70,6 +70,7 @@ class CloudWatchMeasurements:
             # Lambda measures it of every invocation: a metric of our own would cost $0.30 a month.
             *(_query("accept", "AWS/Lambda", "Duration", {"FunctionName": name}, "p99", period_seconds=300)
               for function, name in function_names.items() if function == "submit_image"),
+            _query("receives", namespace, "ReceiveCount", own, "p99", period_seconds=300),
             *(_query(f"first_{share}", namespace, "FirstAttemptSeconds", own, share, period_seconds=300)
               for share in ("p50", "p99")),
         ]  # fmt: skip
@@ -115,6 +116,7 @@ class CloudWatchMeasurements:
             },
             release_lateness_seconds=most("lateness"),
             accept_p99_milliseconds=most("accept"),
+            receives_p99=most("receives"),
             first_attempt_p50_seconds=most("first_p50"),
             first_attempt_p99_seconds=most("first_p99"),
         )

@@ -70,13 +70,15 @@ class Flow:
 @dataclass(frozen=True, kw_only=True)
 class Measured:
     """The latest of what CloudWatch has: each lane's flow; how late scheduled images reached their lane, at most, in
-    the last hour; and, of its slowest five minutes, in which time the function that accepts images answered 99% of the
-    requests, without cold starts and the gateway, and in which time after their events half and 99% of the first
-    attempts at webhooks that count were answered. None: there were none."""
+    the last hour; and, of its worst five minutes, in which time the function that accepts images answered 99% of the
+    requests, without cold starts and the gateway, how often 99% of the lanes' messages had been received at most, and
+    in which time after their events half and 99% of the first attempts at webhooks that count were answered. None:
+    there were none."""
 
     flows: Mapping[str, Flow]
     release_lateness_seconds: float | None = None
     accept_p99_milliseconds: float | None = None
+    receives_p99: float | None = None
     first_attempt_p50_seconds: float | None = None
     first_attempt_p99_seconds: float | None = None
 

@@ -69,6 +69,7 @@ def trouble(world: Observed) -> None:
         flows={"slow": Flow(minute_at=now - 3 * MINUTE, incoming=321, outgoing=123)},
         release_lateness_seconds=90.0,
         accept_p99_milliseconds=2400.4,
+        receives_p99=3.0,
     )
     marks = frozenset({1, 2, 3})
     bad = Outcomes(attempts=8, failed_attempts=2, failing_marks=marks, ended=1000, late=20)
@@ -380,7 +381,7 @@ def test_the_document_has_the_whole_observation(run: Run, stack: FakeStack) -> N
     assert (document["dead_letters"]["sampled"], cause["dead_letters"], cause["cause"]) == (2, 2, "KeyError")
     assert document["scheduled"]["images"] == {"number": 1, "is_all": True}
     assert (document["scheduled"]["overdue"], document["scheduled"]["release_lateness_seconds"]) == (1, 90.0)
-    assert document["accept_p99_milliseconds"] == 2400.4
+    assert (document["accept_p99_milliseconds"], document["receives_p99"]) == (2400.4, 3.0)
     (unhealthy,) = document["webhooks"]["unhealthy"]
     assert (unhealthy["condition"], unhealthy["disabled_by"], unhealthy["deliveries"]["number"]) == (
         *("disabled", "gone", 1),

@@ -38,11 +38,21 @@ export default function Overview() {
                 onClick=${() => setMinutes(span.minutes)}>${span.name}</button>`)}</p>
         ${seen.lanes.map((lane) => html`<${Lane} key=${lane.lane} lane=${lane} past=${past} error=${history.error}
             seen=${seen} />`)}
+        <p class="quiet">${worstOf(seen)}</p>
         <div class="panels">
             ${AROUND.map(({ Panel, quietOf }) => quietOf(seen) === null && html`<${Panel} seen=${seen} />`)}
             <${Quiet} seen=${seen} />
         </div>
         <${Cost} /></div>`;
+}
+
+/** What 99 of 100 requests and messages had at most; nothing while nothing is measured. */
+function worstOf({ accept_p99_milliseconds: accept, receives_p99: receives }) {
+    const parts = [
+        accept === null ? "" : `accepting ${Math.round(accept).toLocaleString()} ms`,
+        receives === null ? "" : `receives of a message ${receives.toLocaleString()}`,
+    ].filter(Boolean);
+    return parts.length > 0 && `p99 in the worst five minutes of the last hour: ${parts.join(", ")}.`;
 }
 
 /** The last minutes of a history. */
