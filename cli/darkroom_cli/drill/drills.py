@@ -253,7 +253,7 @@ _ALL = [
         alarms=frozenset({"DeliveriesLateAlarm"}),
         shows="the depth of the queue of deliveries, and the budget of first attempts",
         lead_minutes=20,
-        clear_minutes=100,  # where nothing else is sent, the alarm looks three half hours back
+        clear_minutes=130,  # where nothing else is sent, the alarm looks back at three more half hours
     ),
     Drill(
         name="events-stuck",
