@@ -3,6 +3,7 @@
 Gap: MiniStack wants at least one character in a greedy variable's place, so `/app/` has the route `/{path+}`.
 AWS: the route's function gets `/app/`, with the slash in `rawPath`. The gateway takes no route that ends in a slash, so
 a greedy one is the only way to serve such a path (https://github.com/storacha/w3infra/pull/166).
+https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-routes.html
 """
 
 from __future__ import annotations
