@@ -130,7 +130,7 @@ def test_every_saved_query_reads_the_logs_of_every_function_and_of_the_api() -> 
     read = {
         name for name in LOG_GROUPS if name.removesuffix("Logs") + "Function" in resources("AWS::Lambda::Function")
     } | {"ApiLogs"}
-    assert len(QUERIES) == 7
+    assert len(QUERIES) == 6
     for name, query in QUERIES.items():
         assert {group["Ref"] for group in query["LogGroupNames"]} == read, name
         assert len(query["LogGroupNames"]) <= 50, "CloudWatch reads no more at once"
