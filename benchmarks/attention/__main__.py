@@ -2,17 +2,23 @@
 
     python -m benchmarks.attention [--all]
 
-`photos.toml` lists free photographs, each with a box around its main subject that was drawn by hand. Each is developed
-with crops by attention; measured is the share of the box's area that is inside the crop, square and 16:9, and that
-inside a crop of the middle of the same size. A photograph that has the shape of the crop already counts too: both keep
-all of it. Prints a table and writes build/reports/attention.json.
+`photos.csv` lists free photographs, each with a box around its main subject that was drawn by hand before anything was
+tuned. They are the photographs of some packages of Debian that show one subject, in the middle or not: wallpapers and
+sample pictures, and boards of gcompris-qt-data whose README files name author and source (erase, farm animals, and the
+monuments of the world, of France and of India). `file` is the place in `package`. The files in photos/ are smaller
+versions, at most 320 pixels a side, upright, in sRGB. The box is all of the subject, or its face if the frame cuts it
+off: left, top, right and bottom in fractions of the picture.
+
+Each photograph is developed with crops by attention; measured is the share of the box's area that is inside the crop,
+square and 16:9, and that inside a crop of the middle of the same size. A photograph that has the shape of the crop
+already counts too: both keep all of it. Prints a table and writes build/reports/attention.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +34,7 @@ from darkroom.imaging.scaling.geometry import place
 from repository.report import Goal, write_report
 
 FOLDER = Path(__file__).parent
-LIST = FOLDER / "photos.toml"
+LIST = FOLDER / "photos.csv"
 
 SHAPES = {"1:1": (180, 180), "16:9": (320, 180)}
 """The crops: shapes, and boxes that fit into the photographs or are shrunk until they do."""
@@ -47,10 +53,18 @@ class Photo:
         return (FOLDER / "photos" / f"{self.name}.jpg").read_bytes()
 
 
+def listed() -> list[dict[str, str]]:
+    """The rows of the list."""
+    with LIST.open(newline="") as rows:
+        return [*csv.DictReader(rows)]
+
+
 def photos() -> tuple[Photo, ...]:
-    """The list."""
-    entries = tomllib.loads(LIST.read_text())["photo"]
-    return tuple(Photo(name=entry["name"], box=tuple(entry["box"])) for entry in entries)
+    """The photographs of the list."""
+    return tuple(
+        Photo(name=row["name"], box=(float(row["left"]), float(row["top"]), float(row["right"]), float(row["bottom"])))
+        for row in listed()
+    )
 
 
 def recipe_of(gravity: Gravity) -> Recipe:

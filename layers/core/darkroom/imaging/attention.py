@@ -25,7 +25,7 @@ _FRAME = 0.5
 
 _MOST_APART = 0.2
 """How far apart the looks are, as a share of a side, if they find nothing: the point is then in the middle. From 0.16
-to 0.2 crops keep most of the subjects in `benchmarks/attention/photos.toml`."""
+to 0.2 crops keep most of the subjects in `benchmarks/attention/photos.csv`."""
 
 _CELLS = 32
 _MIDDLE_GREY = 128.0
