@@ -12,7 +12,7 @@ from uuid import uuid4
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from local_aws.tests.emulator_server import ROLE, EmulatorServer, physical_ids, stack
+from local_aws.tests.emulator_server import EmulatorServer, function_resource, physical_ids, stack
 
 # Answers as its query asks, with a body that is another one each time.
 ORIGIN = """
@@ -154,15 +154,7 @@ def distribution(*, errors: int = 10) -> dict[str, Any]:
     return {
         "Bucket": {"Type": "AWS::S3::Bucket"},
         "BucketPolicy": _bucket_policy(),
-        "Origin": {
-            "Type": "AWS::Lambda::Function",
-            "Properties": {
-                "Runtime": "python3.13",
-                "Handler": "index.handler",
-                "Role": ROLE,
-                "Code": {"ZipFile": ORIGIN},
-            },
-        },
+        "Origin": function_resource(ORIGIN),
         "Url": {
             "Type": "AWS::Lambda::Url",
             "Properties": {"AuthType": "AWS_IAM", "TargetFunctionArn": {"Fn::GetAtt": ["Origin", "Arn"]}},

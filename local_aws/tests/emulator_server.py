@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from local_aws.stacks.clients import isolated_clients, of_account
 
@@ -159,6 +161,14 @@ def wait_until(condition: Callable[[], Any], what: str) -> Any:
     return value
 
 
+def refusal(call: Callable[..., Any], **arguments: Any) -> tuple[str, str]:
+    """The error code and message with which a request is refused."""
+    with pytest.raises(ClientError) as caught:
+        call(**arguments)
+    error = caught.value.response["Error"]
+    return error["Code"], error["Message"]
+
+
 def in_plain_http(client: Any) -> Any:
     """The client, modified to speak plain http to AWS."""
 
@@ -167,6 +177,12 @@ def in_plain_http(client: Any) -> Any:
 
     client.meta.events.register("before-send", say_so)
     return client
+
+
+def function_resource(source: str, **properties: Any) -> dict[str, Any]:
+    """A function of a stack, whose code is `source`."""
+    function = {"Runtime": "python3.13", "Handler": "index.handler", "Role": ROLE, "Code": {"ZipFile": source}}
+    return {"Type": "AWS::Lambda::Function", "Properties": {**function, **properties}}
 
 
 @contextmanager

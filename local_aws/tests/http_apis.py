@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from local_aws.tests.emulator_server import ROLE
+from local_aws.tests.emulator_server import function_resource
 
 # Answers with its event, or as the event's query asks.
 ECHO = """
@@ -41,6 +41,17 @@ def handler(event, context):
     return {"isAuthorized": word == "open", "context": context}
 """
 
+AUTHORIZER = {
+    "type": "request",
+    "authorizerPayloadFormatVersion": "2.0",
+    "enableSimpleResponses": True,
+    "authorizerResultTtlInSeconds": 0,
+}
+"""For `guarded_api`: the function is asked for each request."""
+
+ASKED: dict[str, Any] = {"security": [{"gate": []}]}
+"""For its routes: the function is asked."""
+
 SIGV4 = {"type": "apiKey", "name": "Authorization", "in": "header", "x-amazon-apigateway-authtype": "awsSigv4"}
 
 
@@ -60,9 +71,8 @@ def echo_api(
         "components": {"securitySchemes": {"sigv4": SIGV4}},
         **(body or {}),
     }
-    function = {"Runtime": "python3.13", "Handler": "index.handler", "Role": ROLE, "Code": {"ZipFile": ECHO}}
     return {
-        "Echo": {"Type": "AWS::Lambda::Function", "Properties": function},
+        "Echo": function_resource(ECHO),
         "Api": {"Type": "AWS::ApiGatewayV2::Api", "Properties": {"Body": openapi, **properties}},
         "Stage": {
             "Type": "AWS::ApiGatewayV2::Stage",
@@ -76,6 +86,5 @@ def guarded_api(authorizer: dict[str, Any], routes: dict[str, dict[str, Any]]) -
     uri = "arn:aws:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions/${Gate.Arn}/invocations"
     extension = {"identitySource": "$request.header.Authorization", "authorizerUri": {"Fn::Sub": uri}, **authorizer}
     gate = {"type": "apiKey", "name": "Authorization", "in": "header", "x-amazon-apigateway-authorizer": extension}
-    function = {"Runtime": "python3.13", "Handler": "index.handler", "Role": ROLE, "Code": {"ZipFile": GATE}}
     schemes = {"components": {"securitySchemes": {"sigv4": SIGV4, "gate": gate}}}
-    return {"Gate": {"Type": "AWS::Lambda::Function", "Properties": function}, **echo_api(routes, schemes)}
+    return {"Gate": function_resource(GATE), **echo_api(routes, schemes)}

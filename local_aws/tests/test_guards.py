@@ -6,7 +6,6 @@ import json
 from typing import Any
 from uuid import uuid4
 
-import botocore.exceptions
 import httpx
 import pytest
 
@@ -15,11 +14,14 @@ from local_aws.tests.emulator_server import (
     ROLE,
     EmulatorServer,
     create_function,
+    function_resource,
     reasons_for_failed_stack,
+    refusal,
     stack,
     update_stack,
     wait_until,
 )
+from local_aws.tests.queues import queue
 
 pytest_plugins = ("local_aws.tests.emulator_fixtures",)
 
@@ -28,21 +30,6 @@ RETURN_NOTHING = "def handler(event, context):\n    return None"
 
 def unique(prefix: str) -> str:
     return f"{prefix}-{uuid4().hex[:8]}"
-
-
-def refusal(call: Any, **arguments: Any) -> tuple[str, str]:
-    """Return the error code and message with which a request is refused."""
-    with pytest.raises(botocore.exceptions.ClientError) as caught:
-        call(**arguments)
-    error = caught.value.response["Error"]
-    return error["Code"], error["Message"]
-
-
-def create_queue(server: EmulatorServer, name: str | None = None, **attributes: str) -> tuple[str, str]:
-    """Create a queue and return its URL and ARN."""
-    sqs = server.client("sqs")
-    url = sqs.create_queue(QueueName=name or unique("queue"), Attributes=attributes)["QueueUrl"]
-    return url, sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
 
 
 # message_delay
@@ -54,24 +41,21 @@ TOO_LATE = (
 
 
 def test_gap_stock_sends_a_message_with_any_delay(stock: EmulatorServer) -> None:
-    url, _ = create_queue(stock)
-    assert stock.client("sqs").send_message(QueueUrl=url, MessageBody="late", DelaySeconds=901)["MessageId"]
+    assert queue(stock).send("late", DelaySeconds=901)
 
 
 def test_a_message_may_wait_for_15_minutes_and_no_longer(emulator: EmulatorServer) -> None:
-    url, _ = create_queue(emulator)
-    send_message = emulator.client("sqs").send_message
-    assert send_message(QueueUrl=url, MessageBody="in time", DelaySeconds=900)["MessageId"]
-    assert refusal(send_message, QueueUrl=url, MessageBody="late", DelaySeconds=901) == TOO_LATE
+    some = queue(emulator)
+    assert some.send("in time", DelaySeconds=900)
+    assert refusal(some.send, body="late", DelaySeconds=901) == TOO_LATE
 
 
 def test_a_batch_fails_only_the_entry_that_asks_for_too_long_a_delay(emulator: EmulatorServer) -> None:
-    url, _ = create_queue(emulator)
     entries = [
         {"Id": "late", "MessageBody": "late", "DelaySeconds": 901},
         {"Id": "in-time", "MessageBody": "in time", "DelaySeconds": 900},
     ]
-    answer = emulator.client("sqs").send_message_batch(QueueUrl=url, Entries=entries)
+    answer = emulator.client("sqs").send_message_batch(QueueUrl=queue(emulator).url, Entries=entries)
     assert [entry["Id"] for entry in answer["Successful"]] == ["in-time"]
     code, message = TOO_LATE
     assert answer["Failed"] == [{"Id": "late", "SenderFault": True, "Code": code, "Message": message}]
@@ -86,11 +70,10 @@ def queue_resource(**properties: Any) -> dict[str, Any]:
 
 def event_source_resources(queue: dict[str, Any], timeout: int = 30, **mapping: Any) -> dict[str, Any]:
     """Return the resources of a function with a queue as its event source."""
-    function = {"Runtime": "python3.13", "Handler": "index.handler", "Role": ROLE, "Timeout": timeout}
     source = {"FunctionName": {"Ref": "Worker"}, "EventSourceArn": {"Fn::GetAtt": ["Queue", "Arn"]}}
     return {
         "Queue": queue_resource(**queue),
-        "Worker": {"Type": "AWS::Lambda::Function", "Properties": {**function, "Code": {"ZipFile": RETURN_NOTHING}}},
+        "Worker": function_resource(RETURN_NOTHING, Timeout=timeout),
         "Source": {"Type": "AWS::Lambda::EventSourceMapping", "Properties": {**source, **mapping}},
     }
 
@@ -121,45 +104,30 @@ REFUSED_SOURCES = [
 ]
 
 
-def fifo_aware_name(attributes: dict[str, str]) -> str:
-    return unique("queue") + (".fifo" if attributes.get("FifoQueue") else "")
-
-
 def test_gap_stock_accepts_an_event_source_that_cannot_work(stock: EmulatorServer) -> None:
-    _, arn = create_queue(stock)
-    assert create_event_source(stock, arn, BatchSize=11)["UUID"]
+    assert create_event_source(stock, queue(stock).arn, BatchSize=11)["UUID"]
 
 
-@pytest.mark.parametrize(("queue", "mapping", "message"), REFUSED_SOURCES)
+@pytest.mark.parametrize(("attributes", "mapping", "message"), REFUSED_SOURCES)
 def test_an_event_source_that_cannot_work_is_refused(
-    emulator: EmulatorServer, queue: dict[str, str], mapping: dict[str, Any], message: str
+    emulator: EmulatorServer, attributes: dict[str, str], mapping: dict[str, Any], message: str
 ) -> None:
-    _, arn = create_queue(emulator, fifo_aware_name(queue), **queue)
+    arn = queue(emulator, ".fifo" if attributes.get("FifoQueue") else "", **attributes).arn
     refused = refusal(create_event_source, server=emulator, queue_arn=arn, **mapping)
     assert refused == ("InvalidParameterValueException", message)
-    reasons = reasons_for_failed_stack(emulator, event_source_resources(queue, **mapping))
+    reasons = reasons_for_failed_stack(emulator, event_source_resources(attributes, **mapping))
     assert f"Invalid request provided: {message}" in reasons
 
 
-@pytest.mark.parametrize(("queue", "mapping", "message"), REFUSED_SOURCES)
-def test_an_event_source_that_cannot_work_fails_its_stack(
-    emulator: EmulatorServer, queue: dict[str, str], mapping: dict[str, Any], message: str
-) -> None:
-    assert f"Invalid request provided: {message}" in reasons_for_failed_stack(
-        emulator, event_source_resources(queue, **mapping)
-    )
-
-
 def test_an_event_source_within_the_limits_is_accepted(emulator: EmulatorServer) -> None:
-    _, arn = create_queue(emulator)
+    arn = queue(emulator).arn
     assert create_event_source(emulator, arn, BatchSize=100, MaximumBatchingWindowInSeconds=1)["BatchSize"] == 100
     with stack(emulator, event_source_resources({}, BatchSize=10)):
         pass
 
 
 def test_an_update_of_an_event_source_is_held_to_the_same_limits(emulator: EmulatorServer) -> None:
-    _, arn = create_queue(emulator)
-    mapping_id = create_event_source(emulator, arn)["UUID"]
+    mapping_id = create_event_source(emulator, queue(emulator).arn)["UUID"]
     update = emulator.client("lambda").update_event_source_mapping
     assert refusal(update, UUID=mapping_id, BatchSize=11) == ("InvalidParameterValueException", NO_WINDOW)
     assert update(UUID=mapping_id, BatchSize=11, MaximumBatchingWindowInSeconds=1)["BatchSize"] == 11
@@ -179,13 +147,11 @@ def event_of(size_bytes: int) -> bytes:
     return b'"' + b"x" * (size_bytes - 2) + b'"'
 
 
-@pytest.fixture(scope="module")
-def measuring_function() -> str:
-    return "def handler(event, context):\n    return len(event)"
+MEASURE = "def handler(event, context):\n    return len(event)"
 
 
-def test_gap_stock_invokes_a_function_with_an_event_of_any_size(stock: EmulatorServer, measuring_function: str) -> None:
-    create_function(stock, "measure", measuring_function)
+def test_gap_stock_invokes_a_function_with_an_event_of_any_size(stock: EmulatorServer) -> None:
+    create_function(stock, "measure", MEASURE)
     answer = stock.client("lambda").invoke(FunctionName="measure", Payload=event_of(6 * 1024 * 1024 + 1))
     assert json.loads(answer["Payload"].read()) == 6 * 1024 * 1024 - 1
 
@@ -206,10 +172,10 @@ def test_gap_stock_invokes_a_function_with_an_event_of_any_size(stock: EmulatorS
     ],
 )
 def test_an_event_above_the_limit_is_refused(
-    emulator: EmulatorServer, measuring_function: str, invocation_type: str, limit: int, message: str
+    emulator: EmulatorServer, invocation_type: str, limit: int, message: str
 ) -> None:
     name = unique("measure")
-    create_function(emulator, name, measuring_function)
+    create_function(emulator, name, MEASURE)
     call = emulator.client("lambda").invoke
     assert call(FunctionName=name, InvocationType=invocation_type, Payload=event_of(limit))["StatusCode"] < 300
     refused = refusal(call, FunctionName=name, InvocationType=invocation_type, Payload=event_of(limit + 1))
@@ -231,14 +197,12 @@ NOT_UNDERSTOOD = not_understood("messageId")
 
 def is_deleted_after(server: EmulatorServer, response: Any) -> bool:
     """Let a function answer like this for a batch of one message; return whether Lambda then deletes the message."""
-    sqs, lambda_ = server.client("sqs"), server.client("lambda")
-    url, arn = create_queue(server, VisibilityTimeout="43200")
-    function = unique("report")
+    lambda_, source, function = server.client("lambda"), queue(server, VisibilityTimeout="43200"), unique("report")
     create_function(server, function, REPORT)
     mapping_id = lambda_.create_event_source_mapping(
-        FunctionName=function, EventSourceArn=arn, FunctionResponseTypes=["ReportBatchItemFailures"]
+        FunctionName=function, EventSourceArn=source.arn, FunctionResponseTypes=["ReportBatchItemFailures"]
     )["UUID"]
-    sqs.send_message(QueueUrl=url, MessageBody=json.dumps(response))
+    source.send(json.dumps(response))
 
     def processed() -> bool:
         result = lambda_.get_event_source_mapping(UUID=mapping_id)["LastProcessingResult"]
@@ -246,8 +210,7 @@ def is_deleted_after(server: EmulatorServer, response: Any) -> bool:
 
     wait_until(processed, "the message is processed")
     lambda_.delete_event_source_mapping(UUID=mapping_id)
-    counted = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessagesNotVisible"])
-    return bool(counted["Attributes"]["ApproximateNumberOfMessagesNotVisible"] == "0")
+    return source.counts()[1] == 0
 
 
 def test_gap_stock_deletes_a_message_although_it_does_not_understand_the_report(stock: EmulatorServer) -> None:

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from local_aws.tests.emulator_server import ACCOUNT_ID, REGION, EmulatorServer, stack
-from local_aws.tests.http_apis import guarded_api
+from local_aws.tests.http_apis import ASKED, AUTHORIZER, guarded_api
 
 pytest_plugins = ("local_aws.tests.emulator_fixtures",)
 
@@ -24,17 +24,11 @@ FIELDS = {
     "integration": "integrationStatus",
 }
 FORMAT = json.dumps({name: f"$context.{variable}" for name, variable in FIELDS.items()})
-GATE = {
-    "type": "request",
-    "authorizerPayloadFormatVersion": "2.0",
-    "enableSimpleResponses": True,
-    "authorizerResultTtlInSeconds": 0,
-}
 TOO_LARGE = bytes(10 * 1024 * 1024 + 1)
 
 
 def logged_api(group: str) -> dict[str, Any]:
-    resources = guarded_api(GATE, {"GET /images/{id}": {"security": [{"gate": []}]}, "POST /free": {}})
+    resources = guarded_api(AUTHORIZER, {"GET /images/{id}": ASKED, "POST /free": {}})
     arn = f"arn:aws:logs:{REGION}:{ACCOUNT_ID}:log-group:{group}"
     resources["Stage"]["Properties"]["AccessLogSettings"] = {"DestinationArn": arn, "Format": FORMAT}
     return {"Logs": {"Type": "AWS::Logs::LogGroup", "Properties": {"LogGroupName": group}}, **resources}

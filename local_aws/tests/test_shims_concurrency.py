@@ -20,27 +20,20 @@ from local_aws.tests.emulator_server import (
     EmulatorServer,
     create_function,
     emulator_server,
+    function_resource,
     invoke,
     physical_ids,
     stack,
     update_stack,
     wait_until,
 )
-from local_aws.tests.http_apis import echo_api, guarded_api
+from local_aws.tests.http_apis import ASKED, AUTHORIZER, echo_api, guarded_api
 from local_aws.tests.metrics import statistic
 from local_aws.tests.queues import Queue, queue
 
 pytest_plugins = ("local_aws.tests.emulator_fixtures",)
 
 BOUND = 2
-
-# Runs once per request.
-AUTHORIZER = {
-    "type": "request",
-    "authorizerPayloadFormatVersion": "2.0",
-    "enableSimpleResponses": True,
-    "authorizerResultTtlInSeconds": 0,
-}
 
 # Records that it has begun, and its event; ends once its folder has a file `open`.
 GATED = """
@@ -204,7 +197,7 @@ def test_an_invocation_whose_client_has_gone_counts_until_it_ends_and_what_is_be
 
 def test_a_function_takes_no_place_from_the_authorizer_before_it(bounded: EmulatorServer, tmp_path: Path) -> None:
     function = Gated(server=bounded, name="", folder=tmp_path)
-    api = guarded_api(AUTHORIZER, {"$default": {"security": [{"gate": []}]}})
+    api = guarded_api(AUTHORIZER, {"$default": ASKED})
     opened = {"Authorization": "open"}
     with stack(bounded, gated_api(api, tmp_path)), httpx.Client(trust_env=False) as http:
         url = f"{bounded.front_url}/images"
@@ -217,10 +210,8 @@ def test_a_function_takes_no_place_from_the_authorizer_before_it(bounded: Emulat
 
 def reserving(concurrency: Any) -> dict[str, Any]:
     """A function that reserves so much; None reserves nothing."""
-    properties = {"Runtime": "python3.13", "Handler": "index.handler", "Role": ROLE, "Code": {"ZipFile": GATED}}
-    if concurrency is not None:
-        properties["ReservedConcurrentExecutions"] = concurrency
-    return {"Reserving": {"Type": "AWS::Lambda::Function", "Properties": properties}}
+    properties = {} if concurrency is None else {"ReservedConcurrentExecutions": concurrency}
+    return {"Reserving": function_resource(GATED, **properties)}
 
 
 def reserved(server: EmulatorServer, stack_name: str) -> int | None:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from local_aws.tests.emulator_server import (
-    ROLE,
     EmulatorServer,
     create_function,
     emulator_server,
+    function_resource,
     invoke,
     stack,
     wait_until,
@@ -36,16 +36,7 @@ def handler(event, context):
 
 
 def recording(folder: Path) -> dict[str, Any]:
-    return {
-        "Type": "AWS::Lambda::Function",
-        "Properties": {
-            "Runtime": "python3.13",
-            "Handler": "index.handler",
-            "Role": ROLE,
-            "Code": {"ZipFile": RECORDING},
-            "Environment": {"Variables": {"FOLDER": str(folder)}},
-        },
-    }
+    return function_resource(RECORDING, Environment={"Variables": {"FOLDER": str(folder)}})
 
 
 def initialised(folder: Path) -> int:

@@ -88,17 +88,17 @@ def bucket(server: EmulatorServer, **encryption: Any) -> str:
     return name
 
 
-def refusing_plain_http(server: EmulatorServer) -> str:
+def bucket_that_denies(server: EmulatorServer, action: str, condition: dict[str, Any]) -> str:
+    """A new bucket with an object, whose policy denies the action on it and its objects under that condition."""
     name = bucket(server)
-    refusal = {
-        "Effect": "Deny",
-        "Principal": "*",
-        "Action": "s3:*",
-        "Resource": [f"arn:aws:s3:::{name}", f"arn:aws:s3:::{name}/*"],
-        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
-    }
-    client(server, "s3").put_bucket_policy(Bucket=name, Policy=document(refusal))
+    resources = [f"arn:aws:s3:::{name}", f"arn:aws:s3:::{name}/*"]
+    denied = {"Effect": "Deny", "Principal": "*", "Action": action, "Resource": resources, "Condition": condition}
+    client(server, "s3").put_bucket_policy(Bucket=name, Policy=document(denied))
     return name
+
+
+def refusing_plain_http(server: EmulatorServer) -> str:
+    return bucket_that_denies(server, "s3:*", {"Bool": {"aws:SecureTransport": "false"}})
 
 
 # secure_transport
@@ -121,16 +121,8 @@ def test_a_request_comes_by_tls_unless_it_says_otherwise(emulator: EmulatorServe
 
 
 def written_once(server: EmulatorServer) -> str:
-    name = bucket(server)
-    refusal = {
-        "Effect": "Deny",
-        "Principal": "*",
-        "Action": "s3:PutObject",
-        "Resource": f"arn:aws:s3:::{name}/*",
-        "Condition": {"Null": {"s3:if-none-match": "true"}, "Bool": {"s3:ObjectCreationOperation": "true"}},
-    }
-    client(server, "s3").put_bucket_policy(Bucket=name, Policy=document(refusal))
-    return name
+    condition = {"Null": {"s3:if-none-match": "true"}, "Bool": {"s3:ObjectCreationOperation": "true"}}
+    return bucket_that_denies(server, "s3:PutObject", condition)
 
 
 def test_gap_stock_lets_a_policy_for_conditional_writes_never_apply(stock: EmulatorServer) -> None:
@@ -223,18 +215,9 @@ def test_a_simulation_has_the_context_that_is_named(emulator: EmulatorServer, pr
 
 def deleted_by_few(server: EmulatorServer, lent: dict[str, str]) -> str:
     """A bucket in which only one role may delete."""
-    name = bucket(server)
     session = client(server, "sts", lent).get_caller_identity()["Arn"]
     of_role = f"arn:aws:iam::000000000000:role/{session.split('/')[1]}"
-    refusal = {
-        "Effect": "Deny",
-        "Principal": "*",
-        "Action": "s3:DeleteObject",
-        "Resource": f"arn:aws:s3:::{name}/*",
-        "Condition": {"ArnNotLike": {"aws:PrincipalArn": [of_role]}},
-    }
-    client(server, "s3").put_bucket_policy(Bucket=name, Policy=document(refusal))
-    return name
+    return bucket_that_denies(server, "s3:DeleteObject", {"ArnNotLike": {"aws:PrincipalArn": [of_role]}})
 
 
 def test_gap_stock_takes_a_session_for_the_principal(stock: EmulatorServer) -> None:
@@ -309,41 +292,28 @@ def test_a_batch_needs_the_permission_of_the_single_action(emulator: EmulatorSer
     assert len(batch(emulator)["Successful"]) == 1
 
 
-def remove_version(server: EmulatorServer) -> Any:
-    """Remove the only version of an object with the permission for versions alone."""
-    bucket, own = f"bucket-{uuid4().hex[:8]}", client(server, "s3")
-    own.create_bucket(Bucket=bucket)
-    own.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
-    version = own.put_object(Bucket=bucket, Key="one", Body=b"1")["VersionId"]
-    lent = client(server, "s3", role(server, allow("s3:DeleteObjectVersion")))
-    return lent.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": "one", "VersionId": version}]})
-
-
 def test_a_version_is_removed_by_the_permission_for_versions(emulator: EmulatorServer) -> None:
-    assert [deleted["Key"] for deleted in remove_version(emulator)["Deleted"]] == ["one"]
-
-
-def stream(server: EmulatorServer) -> None:
-    """Write to a log group with a policy that names it as AWS documents."""
-    group = f"group-{uuid4().hex[:8]}"
-    client(server, "logs").create_log_group(logGroupName=group)
-    (made,) = client(server, "logs").describe_log_groups(logGroupNamePrefix=group)["logGroups"]
-    lent = role(server, {**allow("logs:CreateLogStream"), "Resource": made["logGroupArn"] + ":*"})
-    client(server, "logs", lent).create_log_stream(logGroupName=group, logStreamName="one")
+    name, own = bucket(emulator), client(emulator, "s3")
+    own.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+    version = own.put_object(Bucket=name, Key="one", Body=b"1")["VersionId"]
+    lent = client(emulator, "s3", role(emulator, allow("s3:DeleteObjectVersion")))
+    answer = lent.delete_objects(Bucket=name, Delete={"Objects": [{"Key": "one", "VersionId": version}]})
+    assert [deleted["Key"] for deleted in answer["Deleted"]] == ["one"]
 
 
 def test_a_log_group_is_named_with_all_that_is_in_it(emulator: EmulatorServer) -> None:
-    stream(emulator)
-
-
-def publish_batch(server: EmulatorServer) -> Any:
-    arn = topic(server)
-    sns = client(server, "sns", role(server, {**allow("sns:Publish"), "Resource": arn}))
-    return sns.publish_batch(TopicArn=arn, PublishBatchRequestEntries=[{"Id": "1", "Message": "one"}])
+    group = f"group-{uuid4().hex[:8]}"
+    client(emulator, "logs").create_log_group(logGroupName=group)
+    (made,) = client(emulator, "logs").describe_log_groups(logGroupNamePrefix=group)["logGroups"]
+    lent = role(emulator, {**allow("logs:CreateLogStream"), "Resource": made["logGroupArn"] + ":*"})  # as AWS documents
+    client(emulator, "logs", lent).create_log_stream(logGroupName=group, logStreamName="one")
 
 
 def test_a_batch_for_a_topic_needs_the_permission_of_the_single_action(emulator: EmulatorServer) -> None:
-    assert len(publish_batch(emulator)["Successful"]) == 1
+    arn = topic(emulator)
+    sns = client(emulator, "sns", role(emulator, {**allow("sns:Publish"), "Resource": arn}))
+    answer = sns.publish_batch(TopicArn=arn, PublishBatchRequestEntries=[{"Id": "1", "Message": "one"}])
+    assert len(answer["Successful"]) == 1
 
 
 def read_stream(server: EmulatorServer, stream_arn: str, lent: dict[str, str]) -> Any:
@@ -457,10 +427,7 @@ def test_a_stack_with_a_function_that_may_not_read_its_stream_fails(emulator: Em
     properties = {"EventSourceArn": stream_arn, "StartingPosition": "LATEST"}
 
     def mapping(function: str) -> dict[str, Any]:
-        return {
-            "Type": "AWS::Lambda::EventSourceMapping",
-            "Properties": {"FunctionName": function, **properties},
-        }
+        return {"Type": "AWS::Lambda::EventSourceMapping", "Properties": {"FunctionName": function, **properties}}
 
     without, having = function_of(emulator), function_of(emulator, reading(stream_arn))
     assert "Cannot access stream" in reasons_for_failed_stack(emulator, {"Mapping": mapping(without)})

@@ -8,12 +8,12 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from botocore.exceptions import ClientError
 
 from local_aws.tests.emulator_server import (
     EmulatorServer,
     create_function,
     output_of,
+    refusal,
     stack,
     update_stack,
     wait_until,
@@ -21,11 +21,6 @@ from local_aws.tests.emulator_server import (
 from local_aws.tests.queues import Queue, dead_letter, queue, queue_with_dead_letters
 
 pytest_plugins = ("local_aws.tests.emulator_fixtures",)
-
-
-def refused(error: pytest.ExceptionInfo[ClientError]) -> tuple[str, str]:
-    described = error.value.response["Error"]
-    return described["Code"], described["Message"]
 
 
 # receipt_handles
@@ -36,9 +31,7 @@ def test_gap_stock_calls_the_handle_of_a_deleted_message_invalid(stock: Emulator
     some.send("once")
     handle = some.receive()[0]["ReceiptHandle"]
     some.delete(handle)
-    with pytest.raises(ClientError) as error:
-        some.delete(handle)
-    assert refused(error)[0] == "ReceiptHandleIsInvalid"
+    assert refusal(some.delete, handle=handle)[0] == "ReceiptHandleIsInvalid"
 
 
 def test_deleting_a_message_once_more_succeeds(emulator: EmulatorServer) -> None:
@@ -68,9 +61,7 @@ def test_a_handle_of_another_queue_is_invalid(emulator: EmulatorServer) -> None:
     some, other = queue(emulator), queue(emulator)
     some.send("kept")
     handle = some.receive()[0]["ReceiptHandle"]
-    with pytest.raises(ClientError) as error:
-        other.delete(handle)
-    assert refused(error)[0] == "ReceiptHandleIsInvalid"
+    assert refusal(other.delete, handle=handle)[0] == "ReceiptHandleIsInvalid"
 
 
 def test_gap_stock_changes_the_visibility_of_a_message_that_is_not_in_flight(stock: EmulatorServer) -> None:
@@ -86,10 +77,10 @@ def test_visibility_changes_only_while_a_message_is_in_flight(emulator: Emulator
     some.send("visible")
     handle = some.receive(VisibilityTimeout=60)[0]["ReceiptHandle"]
     sqs.change_message_visibility(QueueUrl=some.url, ReceiptHandle=handle, VisibilityTimeout=0)
-    with pytest.raises(ClientError) as error:
-        sqs.change_message_visibility(QueueUrl=some.url, ReceiptHandle=handle, VisibilityTimeout=60)
-    assert refused(error)[0] == "InvalidParameterValue"
-    assert "Message does not exist or is not available for visibility timeout change." in refused(error)[1]
+    late = {"QueueUrl": some.url, "ReceiptHandle": handle, "VisibilityTimeout": 60}
+    code, message = refusal(sqs.change_message_visibility, **late)
+    assert code == "InvalidParameterValue"
+    assert "Message does not exist or is not available for visibility timeout change." in message
     entries = [{"Id": "late", "ReceiptHandle": handle, "VisibilityTimeout": 60}]
     answer = sqs.change_message_visibility_batch(QueueUrl=some.url, Entries=entries)
     assert [(entry["Id"], entry["Code"]) for entry in answer["Failed"]] == [("late", "InvalidParameterValue")]
@@ -168,9 +159,7 @@ def ended_move(dead_letters: Queue) -> dict[str, Any]:
 
 def test_gap_stock_moves_no_dead_letters(stock: EmulatorServer) -> None:
     _, dead_letters = queue_with_dead_letters(stock)
-    with pytest.raises(ClientError) as error:
-        move(dead_letters)
-    assert refused(error)[0] == "InvalidAction"
+    assert refusal(move, dead_letters=dead_letters)[0] == "InvalidAction"
 
 
 def test_dead_letters_move_back_to_the_queues_that_they_came_from_as_new_messages(emulator: EmulatorServer) -> None:
@@ -229,9 +218,7 @@ def test_a_move_keeps_its_pace_runs_alone_and_can_be_cancelled(emulator: Emulato
     handle = move(dead_letters, DestinationArn=source.arn, MaxNumberOfMessagesPerSecond=1)
     task = latest_move(dead_letters)
     assert (task["Status"], task["TaskHandle"], task["MaxNumberOfMessagesPerSecond"]) == ("RUNNING", handle, 1)
-    with pytest.raises(ClientError) as error:
-        move(dead_letters)
-    code, message = refused(error)
+    code, message = refusal(move, dead_letters=dead_letters)
     assert code == "InvalidParameterValue"
     assert message.startswith("There is already a task running.")
 
@@ -242,9 +229,7 @@ def test_a_move_keeps_its_pace_runs_alone_and_can_be_cancelled(emulator: Emulato
     moved = cancelled["ApproximateNumberOfMessagesMoved"]
     assert (source.counts()[0], dead_letters.counts()[0]) == (moved, 100 - moved)
     assert moved <= time.monotonic() - started + 1, "one at once, and one a second"
-    with pytest.raises(ClientError) as error:
-        sqs.cancel_message_move_task(TaskHandle=handle)
-    assert refused(error)[0] == "InvalidParameterValue"
+    assert refusal(sqs.cancel_message_move_task, TaskHandle=handle)[0] == "InvalidParameterValue"
 
 
 def test_a_move_whose_destination_goes_fails_and_loses_nothing(emulator: EmulatorServer) -> None:
@@ -264,25 +249,20 @@ def test_a_move_that_cannot_be_is_refused(emulator: EmulatorServer) -> None:
     source, dead_letters = queue_with_dead_letters(emulator)
     fifo = queue(emulator, ".fifo", FifoQueue="true")
 
-    def refusal(**request: Any) -> tuple[str, str]:
-        with pytest.raises(ClientError) as error:
-            sqs.start_message_move_task(**{"SourceArn": dead_letters.arn, **request})
-        return refused(error)
+    def move_refused(**request: Any) -> tuple[str, str]:
+        return refusal(sqs.start_message_move_task, **{"SourceArn": dead_letters.arn, **request})
 
-    assert refusal(SourceArn=source.arn) == (
-        "InvalidParameterValue",
-        "Source queue must be configured as a Dead Letter Queue.",
-    )
+    no_dead_letters = ("InvalidParameterValue", "Source queue must be configured as a Dead Letter Queue.")
+    assert move_refused(SourceArn=source.arn) == no_dead_letters
     for parameter in ("SourceArn", "DestinationArn"):
         message = f"The resource that you specified for the {parameter} parameter doesn't exist."
-        assert refusal(**{parameter: f"{dead_letters.arn}-gone"}) == ("ResourceNotFoundException", message)
-    assert refusal(DestinationArn=dead_letters.arn)[0] == "InvalidParameterValue"
-    assert refusal(DestinationArn=fifo.arn)[0] == "InvalidParameterValue"
+        assert move_refused(**{parameter: f"{dead_letters.arn}-gone"}) == ("ResourceNotFoundException", message)
+    assert move_refused(DestinationArn=dead_letters.arn)[0] == "InvalidParameterValue"
+    assert move_refused(DestinationArn=fifo.arn)[0] == "InvalidParameterValue"
     for rate in (0, 501):
-        assert refusal(MaxNumberOfMessagesPerSecond=rate)[0] == "InvalidParameterValue"
-    with pytest.raises(ClientError) as error:
-        sqs.cancel_message_move_task(TaskHandle="nonsense")
-    assert refused(error) == ("InvalidParameterValue", "Value for parameter TaskHandle is invalid.")
+        assert move_refused(MaxNumberOfMessagesPerSecond=rate)[0] == "InvalidParameterValue"
+    nonsense = refusal(sqs.cancel_message_move_task, TaskHandle="nonsense")
+    assert nonsense == ("InvalidParameterValue", "Value for parameter TaskHandle is invalid.")
     assert sqs.list_message_move_tasks(SourceArn=dead_letters.arn).get("Results", []) == []
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from local_aws.tests.batch_reports import not_understood
 from local_aws.tests.emulator_server import (
-    ROLE,
     EmulatorServer,
     create_function,
+    function_resource,
     output_of,
     stack,
     update_stack,
@@ -350,13 +350,6 @@ def test_a_stack_creates_changes_and_deletes_a_mapping(emulator: EmulatorServer,
         emulator.client("dynamodb").put_item(TableName=name, Item={"pk": {"S": key}})
 
     def resources(*, enabled: Any) -> dict[str, Any]:
-        function = {
-            "Runtime": "python3.13",
-            "Handler": "index.handler",
-            "Role": ROLE,
-            "Code": {"ZipFile": NOTING},
-            "Environment": {"Variables": {"FOLDER": str(tmp_path)}},
-        }
         mapping = {
             "FunctionName": {"Ref": "Function"},
             "EventSourceArn": {"Fn::GetAtt": ["Table", "StreamArn"]},
@@ -366,7 +359,7 @@ def test_a_stack_creates_changes_and_deletes_a_mapping(emulator: EmulatorServer,
         }
         return {
             "Table": {"Type": "AWS::DynamoDB::Table", "Properties": table_properties(name)},
-            "Function": {"Type": "AWS::Lambda::Function", "Properties": function},
+            "Function": function_resource(NOTING, Environment={"Variables": {"FOLDER": str(tmp_path)}}),
             "Mapping": {"Type": "AWS::Lambda::EventSourceMapping", "Properties": mapping},
         }
 
