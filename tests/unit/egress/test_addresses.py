@@ -85,10 +85,3 @@ def test_an_ipv6_address_is_public_exactly_if_it_is_assigned_to_hosts_and_no_reg
 @given(st.ip_addresses())
 def test_nothing_is_public_that_python_does_not_call_global(address: IPv4Address | IPv6Address) -> None:
     assert address.is_global or not is_public(address)
-
-
-@given(st.ip_addresses(v=4))
-def test_no_ipv6_address_stands_for_an_ipv4_address(address: IPv4Address) -> None:
-    for text in (f"::{address}", f"::ffff:{address}", f"64:ff9b::{address}", f"64:ff9b:1::{address}"):
-        assert not is_public(ip_address(text))
-    assert not is_public(IPv6Address((0x2002 << 112) | (int(address) << 80)))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
-from itertools import cycle, product
+from itertools import cycle
 
 from darkroom.domain.webhooks.delivery import MAX_ATTEMPTS, DeliveryStatus
 from darkroom.egress.receiver import HttpReceiver
 from tests.support.fakes.world import WebhooksWorld, event
 from tests.unit.egress.certificates import Authority
 from tests.unit.egress.conftest import Internet
-from tests.unit.egress.refused import NOT_PUBLIC
 from tests.unit.egress.servers import Server, serving
 
 PUBLIC = "93.184.215.14"
@@ -55,19 +54,5 @@ def test_a_name_server_that_rebinds_leads_no_attempt_inside(internet: Internet, 
     assert server_says.asked == ["hooks.example"] * MAX_ATTEMPTS, "a name is resolved once for each attempt"
     assert server_says.private == MAX_ATTEMPTS // 2
     assert [attempt.status for attempt in row.attempts] == [503, None] * (MAX_ATTEMPTS // 2)
+    assert all((attempt.error or "").startswith("refused_address: ") for attempt in row.attempts[1::2])
     assert internet.opened == [(PUBLIC, 443)] * (MAX_ATTEMPTS // 2)
-
-
-def test_no_delivery_leaves_for_an_address_that_is_not_public(connected: list[object]) -> None:
-    answers = list(product(NOT_PUBLIC, (False, True)))
-    for address, is_beside_a_public_one in answers:
-        world = WebhooksWorld()
-        answer = [PUBLIC, address] if is_beside_a_public_one else [address]
-        world.receiver = HttpReceiver(clock=world.clock, resolve=lambda _, answer=answer: answer)  # type: ignore[misc]
-        endpoint = world.add("https://hooks.example/")
-        assert world.send(event()) == ["failed"]
-        (row,) = world.rows(endpoint)
-        assert (row.status, row.attempts[0].status) == (DeliveryStatus.WAITING, None)
-        assert (row.attempts[0].error or "").startswith("refused_address: ")
-    assert len(answers) >= 160
-    assert connected == []

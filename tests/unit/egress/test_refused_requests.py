@@ -10,35 +10,16 @@ from threading import Event
 import pytest
 
 from darkroom.domain.kernel.errors import Retryable
-from darkroom.egress import EgressFailureKind, RequestFailed, UrlRefused, read_url, send
+from darkroom.egress import EgressFailureKind, RequestFailed, read_url, send
 from darkroom.egress.connection import system_addresses
 from tests.support.faults import raising
 from tests.unit.egress.certificates import Authority
 from tests.unit.egress.conftest import Internet
-from tests.unit.egress.refused import NOT_PUBLIC, REFUSED
+from tests.unit.egress.refused import NOT_PUBLIC
 from tests.unit.egress.servers import answering, serving
 
 URL = read_url("https://hooks.example/")
 PUBLIC = "93.184.215.14"
-
-
-@pytest.mark.guards(
-    "egress-allowed-ports",
-    "egress-host-label-syntax",
-    "egress-host-name-length",
-    "egress-local-names-refused",
-    "egress-numeric-host-refused",
-    "egress-other-scheme-refused",
-    "egress-punycode-spelling",
-    "egress-url-characters",
-    "egress-url-length-bound",
-    "egress-url-without-fragment",
-)
-@pytest.mark.parametrize("text", [text for text, _ in REFUSED], ids=lambda value: ascii(value)[:60])
-def test_nothing_is_connected_to_for_a_url_that_is_refused(text: str, connected: list[object]) -> None:
-    with pytest.raises(UrlRefused):
-        send("GET", read_url(text), headers={}, resolve=lambda _: ["127.0.0.1"], seconds=0.5)
-    assert connected == []
 
 
 @pytest.mark.guards(
@@ -58,10 +39,6 @@ def test_nothing_is_connected_to_for_a_name_with_an_address_that_is_not_public(
         assert failed.value.kind is EgressFailureKind.REFUSED_ADDRESS
         assert address not in str(failed.value)
     assert connected == []
-
-
-def test_the_vectors_are_many() -> None:
-    assert len(REFUSED) + len(NOT_PUBLIC) >= 200
 
 
 def test_a_public_address_is_connected_to(connected: list[object]) -> None:

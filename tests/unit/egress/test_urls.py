@@ -154,45 +154,10 @@ def test_the_host_header_has_the_port_unless_it_is_the_schemes_own(text: str, au
 
 
 PIECES = [
-    *(
-        "https://",
-        "example.com",
-        "a",
-        ".",
-        ":",
-        "443",
-        "8443",
-        "/",
-        "//",
-        "?",
-        "#",
-        "@",
-        "\\",
-        "%2f",
-        "%00",
-        "[",
-        "]",
-        ";",
-    ),
-    *(
-        "127.0.0.1",
-        "0x7f",
-        "::1",
-        "xn--",
-        "xn--p1ai",
-        "-",
-        "_",
-        "\t",
-        "\n",
-        " ",
-        "&",
-        "=",
-        "user",
-        "é",
-        "。",
-        "localhost",
-    ),
-]
+    "https://", "example.com", "a", ".", ":", "443", "8443", "/", "//", "?", "#", "@", "\\", "%2f", "%00", "[", "]",
+    ";", "127.0.0.1", "0x7f", "::1", "xn--", "xn--p1ai", "-", "_", "\t", "\n", " ", "&", "=", "user", "é", "。",
+    "localhost",
+]  # fmt: skip
 """Of these attacks are made."""
 
 

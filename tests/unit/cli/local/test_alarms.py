@@ -164,21 +164,12 @@ class Sweeper:
         return {"MetricAlarms": [{"StateValue": "OK" if is_over else "ALARM"}]}
 
 
-def test_the_sweeper_runs_once_and_its_alarm_clears_before_the_window_looks() -> None:
-    stack: Any = Sweeper()
+@pytest.mark.parametrize("webhooks", [True, False])
+def test_each_sweeper_runs_once_and_its_alarm_clears_before_the_window_looks(webhooks: bool) -> None:
+    stack: Any = Sweeper(webhooks=webhooks)
     sweep_once(stack, pause=stack.happened.append)
-    assert stack.happened == [
-        "darkroom-local-SweepDueImagesFunction",
-        "darkroom-local-SweepDueEndpointsFunction",
-        0.5,
-        0.5,
-    ]
-
-
-def test_a_stack_without_webhooks_has_one_sweeper() -> None:
-    stack: Any = Sweeper(webhooks=False)
-    sweep_once(stack, pause=stack.happened.append)
-    assert stack.happened == ["darkroom-local-SweepDueImagesFunction", 0.5, 0.5]
+    of_endpoints = ["darkroom-local-SweepDueEndpointsFunction"] if webhooks else []
+    assert stack.happened == ["darkroom-local-SweepDueImagesFunction", *of_endpoints, 0.5, 0.5]
 
 
 @pytest.mark.parametrize(

@@ -35,18 +35,15 @@ def test_uploading_tells_the_id_of_each_file_and_standard_output_holds_the_ids_a
 
 
 @pytest.mark.guards("bodies-no-file-as-text")
-@pytest.mark.parametrize("name", ["a.txt", "a.json", "a.xml", "a.js", "a"])
-def test_a_file_is_never_sent_as_text(run: Run, api: FakeApi, name: str) -> None:
+@pytest.mark.parametrize("name", ["a.png", "a.txt", "a.json", "a.xml", "a.js", "a"])
+def test_bytes_are_sent_as_they_are_with_the_type_that_the_name_suggests_but_no_text_and_the_preset(
+    run: Run, api: FakeApi, name: str
+) -> None:
     photos(name)
-    assert run("upload", name).exit_code == 0
-    assert api.posts[0].headers["content-type"] == "application/octet-stream"
-
-
-def test_bytes_are_sent_as_they_are_with_the_type_that_the_name_suggests_and_the_preset(run: Run, api: FakeApi) -> None:
-    photos("a.png")
-    assert run("upload", "a.png", "--preset", "tiny").exit_code == 0
+    assert run("upload", name, "--preset", "tiny").exit_code == 0
     post = api.posts[0]
-    assert (post.body, post.headers["content-type"]) == (b"photo a.png", "image/png")
+    sent_as = "image/png" if name == "a.png" else "application/octet-stream"
+    assert (post.body, post.headers["content-type"]) == (f"photo {name}".encode(), sent_as)
     assert post.query == {"preset": ["tiny"]}
     assert post.headers["content-length"] == str(len(post.body))
 
@@ -57,14 +54,6 @@ def test_the_same_photo_twice_is_one_image_when_the_key_comes_from_the_content(r
     assert result.exit_code == 0
     assert len(api.images) == 1
     assert "1 distinct (1 repeated)" in result.stderr
-
-
-def test_a_photo_that_is_to_be_reused_is_sent_without_a_key(run: Run, api: FakeApi) -> None:
-    photos("a.jpg")
-    assert run("upload", "a.jpg", "--reuse", "--idempotency-key-from", "content").exit_code == 2
-    assert run("upload", "a.jpg", "--reuse").exit_code == 0
-    (post,) = api.posts
-    assert ("idempotency-key" in post.headers, post.query) == (False, {"on_duplicate": ["reuse"]})
 
 
 def test_a_content_key_depends_on_the_bytes_and_on_what_is_asked_for_alone(tmp_path: Path) -> None:
@@ -109,6 +98,10 @@ def test_what_is_asked_for_is_sent_in_the_callers_words(run: Run, api: FakeApi) 
         "tags": ["shoes,summer 2027"],
         "metadata": ['{"b":1,"a":"ä"}'],
     }
+    assert run("upload", "a.jpg", "--reuse").exit_code == 0
+    assert api.posts[4].query == {"on_duplicate": ["reuse"]}
+    assert ["idempotency-key" in post.headers for post in api.posts] == [True] * 4 + [False]
+    assert run("upload", "a.jpg", "--reuse", "--idempotency-key-from", "content").exit_code == 2
     refused = run("upload", "a.jpg", "--metadata", "[]")
     assert refused.exit_code == 2 and "metadata is a JSON object" in " ".join(refused.output.split())
     assert api.posts[0].query == {"process_at": [when], "expires_at": ["2027-04-01T00:00:00Z"]}
@@ -124,43 +117,32 @@ def test_a_recipe_is_sent_from_its_file_as_short_as_can_be(run: Run, api: FakeAp
 
 
 @pytest.mark.parametrize(
-    ("written", "refusal"),
+    ("options", "written", "refusal"),
     [
-        (None, "card.json cannot be read: No such file or directory."),
-        ("{", "card.json is not JSON"),
-        ("[" * 100_000, "card.json is not JSON"),
-        ("\udcff", "card.json is not JSON"),
-        ("[]", "card.json is not a recipe. A recipe looks like"),
-        ('{"variants": {}}', "card.json is not a recipe. A recipe looks like"),
-        ('{"variants": ["' + "x" * 4080 + '"]}', "card.json has 4,097 bytes, and the limit is 4 KiB."),
+        ("--recipe card.json", None, "card.json cannot be read: No such file or directory."),
+        ("--recipe card.json", "{", "card.json is not JSON"),
+        ("--recipe card.json", "[" * 100_000, "card.json is not JSON"),
+        ("--recipe card.json", "\udcff", "card.json is not JSON"),
+        ("--recipe card.json", "[]", "card.json is not a recipe. A recipe looks like"),
+        ("--recipe card.json", '{"variants": {}}', "card.json is not a recipe. A recipe looks like"),
+        (
+            "--recipe card.json",
+            '{"variants": ["' + "x" * 4080 + '"]}',
+            "card.json has 4,097 bytes, and the limit is 4 KiB.",
+        ),
+        ("--recipe card.json --preset tiny", None, "leave out --preset and --variants"),
+        ("--recipe card.json --variants a", None, "leave out --preset and --variants"),
+        ("--variants=,", None, "it names no variant"),
     ],
-    ids=["absent", "cut", "deep", "bytes", "list", "object", "large"],
+    ids=["absent", "cut", "deep", "bytes", "list", "object", "large", "and a preset", "and variants", "no variant"],
 )
-def test_an_invalid_recipe_file_is_reported_and_nothing_is_sent(
-    run: Run, api: FakeApi, written: str | None, refusal: str
+def test_what_does_not_say_what_to_make_is_reported_and_nothing_is_sent(
+    run: Run, api: FakeApi, options: str, written: str | None, refusal: str
 ) -> None:
     photos("a.jpg")
     if written is not None:
         Path("card.json").write_text(written, errors="surrogateescape")
-    result = run("upload", "a.jpg", "--recipe", "card.json")
-    assert result.exit_code == 2
-    assert refusal in " ".join(result.stderr.replace("│", " ").split())
-    assert api.requests == []
-
-
-@pytest.mark.parametrize(
-    ("options", "refusal"),
-    [
-        (["--recipe", "card.json", "--preset", "tiny"], "leave out --preset and --variants"),
-        (["--recipe", "card.json", "--variants", "a"], "leave out --preset and --variants"),
-        (["--variants", " ,"], "it names no variant"),
-    ],
-)
-def test_options_that_do_not_say_what_to_make_are_told_and_nothing_is_sent(
-    run: Run, api: FakeApi, options: list[str], refusal: str
-) -> None:
-    photos("a.jpg")
-    result = run("upload", "a.jpg", *options)
+    result = run("upload", "a.jpg", *options.split())
     assert result.exit_code == 2
     assert refusal in " ".join(result.stderr.replace("│", " ").split())
     assert api.requests == []
@@ -206,7 +188,7 @@ def test_a_refused_file_is_reported_by_its_detail_and_does_not_stop_the_others(r
 
 
 def test_waiting_ends_when_every_image_has_ended_and_tells_the_drain_rate(run: Run, api: FakeApi) -> None:
-    photos(*(f"{number}.jpg" for number in range(12)))
+    photos(*(f"{number}.jpg" for number in range(11)), "b\x1b[31m.jpg")
     result = run("upload", ".", "--wait")
     assert result.exit_code == 0, result.output
     assert {image["status"] for image in api.images.values()} == {"done"}
@@ -217,6 +199,7 @@ def test_waiting_ends_when_every_image_has_ended_and_tells_the_drain_rate(run: R
         "drain rate  6.00 images/s = 12 done / 2.00 s from the first acceptance to the last completion",
     ):
         assert fact in result.stderr
+    assert all(character.isprintable() or character == "\n" for character in result.stdout + result.stderr)
 
 
 def test_waiting_reports_each_image_that_failed_and_the_reason(run: Run, api: FakeApi) -> None:
@@ -255,13 +238,6 @@ def test_the_json_report_is_all_that_standard_output_holds(run: Run, api: FakeAp
     assert by_file["a.jpg"]["image"]["status"] == "done"
     assert by_file["b.jpg"] == {"file": "b.jpg", "image": None, "replayed": False, "problem": "This is text."}
     assert (report["summary"]["done"], report["interrupted"], report["unknown"]) == (1, False, [])
-
-
-def test_output_that_nobody_watches_has_no_control_characters(run: Run, api: FakeApi) -> None:
-    photos("a.jpg", "b\x1b[31m.jpg")
-    result = run("upload", ".", "--wait")
-    assert result.exit_code == 0
-    assert all(character.isprintable() or character == "\n" for character in result.stdout + result.stderr)
 
 
 def test_an_interrupt_lets_the_files_on_the_way_arrive_and_lists_what_was_accepted(run: Run, api: FakeApi) -> None:
