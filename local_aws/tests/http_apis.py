@@ -1,8 +1,9 @@
 """Resources of small HTTP APIs, as `AWS::Serverless::HttpApi` expands to them."""
 
 from typing import Any
+from uuid import uuid4
 
-from local_aws.tests.emulator_server import function_resource
+from local_aws.tests.emulator_server import EmulatorServer, create_function, function_resource
 
 # Answers with its event, or as the event's query asks.
 ECHO = """
@@ -88,3 +89,19 @@ def guarded_api(authorizer: dict[str, Any], routes: dict[str, dict[str, Any]]) -
     gate = {"type": "apiKey", "name": "Authorization", "in": "header", "x-amazon-apigateway-authorizer": extension}
     schemes = {"components": {"securitySchemes": {"sigv4": SIGV4, "gate": gate}}}
     return {"Gate": function_resource(GATE), **echo_api(routes, schemes)}
+
+
+def routed_by_hand(server: EmulatorServer, *route_keys: str, source: str = ECHO, **configuration: Any) -> str:
+    """Create an API without a body, which stock MiniStack can route too, and return its URL."""
+    api_gateway = server.client("apigatewayv2")
+    arn = create_function(server, f"by-hand-{uuid4().hex[:8]}", source, **configuration)
+    api_id = api_gateway.create_api(Name="by hand", ProtocolType="HTTP", Target=arn)["ApiId"]
+    integration = api_gateway.create_integration(
+        ApiId=api_id, IntegrationType="AWS_PROXY", IntegrationUri=arn, PayloadFormatVersion="2.0"
+    )
+    for route_key in route_keys or ("$default",):
+        api_gateway.create_route(
+            ApiId=api_id, RouteKey=route_key, Target=f"integrations/{integration['IntegrationId']}"
+        )
+    api_gateway.create_stage(ApiId=api_id, StageName="$default", AutoDeploy=True)
+    return f"{server.gateway_url}/_aws/execute-api/{api_id}/$default"

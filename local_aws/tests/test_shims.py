@@ -1,7 +1,6 @@
 """The emulator does what AWS does: each shim next to the gap that it closes in stock MiniStack."""
 
 import json
-import os
 from typing import Any
 from uuid import uuid4
 
@@ -19,7 +18,7 @@ from local_aws.tests.emulator_server import (
     stack,
     update_stack,
 )
-from local_aws.tests.http_apis import ASKED, AUTHORIZER, INTEGRATION, echo_api, guarded_api
+from local_aws.tests.http_apis import ASKED, AUTHORIZER, INTEGRATION, echo_api, guarded_api, routed_by_hand
 from local_aws.tests.issuers import issuer
 
 pytest_plugins = ("local_aws.tests.emulator_fixtures",)
@@ -407,23 +406,6 @@ def test_a_bucket_allows_the_origins_of_its_configuration_if_one_asks(
 
 
 # http_api_integration
-
-
-def routed_by_hand(server: EmulatorServer, *route_keys: str, **properties: Any) -> str:
-    """Create an API without a body, which stock MiniStack can route too, and return its URL."""
-    api_gateway = server.client("apigatewayv2")
-    with_function = echo_api({})["Echo"]["Properties"]["Code"]["ZipFile"]
-    arn = create_function(server, f"echo-{os.urandom(4).hex()}", with_function)
-    api_id = api_gateway.create_api(Name="by hand", ProtocolType="HTTP", Target=arn, **properties)["ApiId"]
-    integration = api_gateway.create_integration(
-        ApiId=api_id, IntegrationType="AWS_PROXY", IntegrationUri=arn, PayloadFormatVersion="2.0"
-    )
-    for route_key in route_keys or ("$default",):
-        api_gateway.create_route(
-            ApiId=api_id, RouteKey=route_key, Target=f"integrations/{integration['IntegrationId']}"
-        )
-    api_gateway.create_stage(ApiId=api_id, StageName="$default", AutoDeploy=True)
-    return f"{server.gateway_url}/_aws/execute-api/{api_id}/$default"
 
 
 def test_gap_stock_shows_the_client_how_a_function_failed(stock: EmulatorServer, http: httpx.Client) -> None:

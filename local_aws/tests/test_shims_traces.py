@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from local_aws.tests.emulator_server import EmulatorServer, create_function, invoke, stack, wait_until
-from local_aws.tests.http_apis import echo_api
+from local_aws.tests.http_apis import echo_api, routed_by_hand
 from local_aws.tests.queues import Queue, queue
 
 pytest_plugins = ("local_aws.tests.emulator_fixtures",)
@@ -162,16 +162,8 @@ def ask(http: httpx.Client, url: str, **headers: str) -> Any:
 
 
 def test_gap_stock_answers_a_request_in_another_trace(stock: EmulatorServer, http: httpx.Client) -> None:
-    api = stock.client("apigatewayv2")
-    function = create_function(stock, f"traced-{uuid4().hex[:8]}", TRACED, **ACTIVE)
-    api_id = api.create_api(Name="traced", ProtocolType="HTTP")["ApiId"]
-    integration = api.create_integration(
-        ApiId=api_id, IntegrationType="AWS_PROXY", IntegrationUri=function, PayloadFormatVersion="2.0"
-    )
-    api.create_route(ApiId=api_id, RouteKey="$default", Target=f"integrations/{integration['IntegrationId']}")
-    api.create_stage(ApiId=api_id, StageName="$default", AutoDeploy=True)
-    url = f"{stock.gateway_url}/_aws/execute-api/{api_id}/$default/"
-    answer = ask(http, url, **{"X-Amzn-Trace-Id": TRACE})
+    url = routed_by_hand(stock, source=TRACED, **ACTIVE)
+    answer = ask(http, f"{url}/", **{"X-Amzn-Trace-Id": TRACE})
     assert answer["event"] == TRACE
     assert answer["own"].partition(";")[0] != TRACE.partition(";")[0]
 
