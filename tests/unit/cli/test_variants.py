@@ -91,19 +91,8 @@ def test_an_edit_says_all_of_it_and_is_followed_until_no_edit_waits(run: Run, ap
     image_id = api.put("done")
     api.faults["POST"] += [Reply(status=202, body=edited("accepted"), headers={"Retry-After": "0"})] * 2
     api.faults["GET"] += [Reply(body=edited(status)) for status in ("accepted", "done")]
-    options = (
-        "--crop",
-        "0.1,0,0.8,1",
-        "--focus",
-        "0.4,0.3",
-        "--rotate",
-        "90",
-        "--flip",
-        "none",
-        "--recipe",
-        str(recipe),
-    )
-    result = run("edit", image_id, *options, "--wait")
+    options = "--crop 0.1,0,0.8,1 --focus 0.4,0.3 --rotate 90 --flip none --wait"
+    result = run("edit", image_id, *options.split(), "--recipe", str(recipe))
     assert (result.exit_code, "edit of run 2: done" in result.stdout, len(api.faults["GET"])) == (0, True, 0)
     assert json.loads(api.posts[-1].body) == {
         "crop": {"x": 0.1, "y": 0, "width": 0.8, "height": 1},

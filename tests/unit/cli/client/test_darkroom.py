@@ -52,12 +52,6 @@ def test_without_a_key_two_uploads_are_two_images(api: FakeApi, darkroom: Darkro
     assert {post.headers["content-type"] for post in api.posts} == {"image/png"}
 
 
-def test_an_upload_that_reuses_duplicates_has_no_key(api: FakeApi, darkroom: Darkroom) -> None:
-    darkroom.upload(b"photo", on_duplicate="reuse")
-    (post,) = api.posts
-    assert ("idempotency-key" in post.headers, post.query) == (False, {"on_duplicate": ["reuse"]})
-
-
 def test_an_upload_takes_what_the_api_takes_by_the_same_names() -> None:
     schemas = described()["components"]["schemas"]
     of_file = {"bytes", "sha256", "content_type"}
