@@ -219,9 +219,7 @@ def test_what_comes_after_its_image_is_wanted_expires(world: World) -> None:
 
 @pytest.mark.guards("upload-acceptance-fence", "upload-orphan-original-removed")
 @pytest.mark.parametrize("end", ["deleted", "expired", "accepted"])
-def test_who_loses_the_row_leaves_an_original_only_where_it_has_one(end: str) -> None:
-    world = World()
-    image_id = uploaded(world)
+def test_who_loses_the_row_leaves_an_original_only_where_it_has_one(world: World, image_id: str, end: str) -> None:
 
     def overtake(before: Image, *_: Any, **__: Any) -> None:
         if end == "deleted":
@@ -238,8 +236,7 @@ def test_who_loses_the_row_leaves_an_original_only_where_it_has_one(end: str) ->
 
 
 @pytest.mark.guards("upload-original-matches")
-def test_an_upload_does_not_become_an_image_of_another_photo_that_lies_under_its_key() -> None:
-    world = World()
+def test_an_upload_does_not_become_an_image_of_another_photo_that_lies_under_its_key(world: World) -> None:
     image_id = uploaded(world, idempotency_key="k")
     another = StoredOriginal(version_id="v0", sha256="another", size_bytes=1, media_type="image/png")
     world.originals.put_if_absent = lambda *_, **__: another

@@ -101,8 +101,7 @@ def test_other_words_are_another_request_and_none_the_same_as_before_there_were_
     assert order_in({"tags": "a,b"}).request_signature == signatures[4], "their order means nothing"
 
 
-def test_words_are_in_the_row_the_document_and_the_events_and_gone_with_the_image() -> None:
-    world = World()
+def test_words_are_in_the_row_the_document_and_the_events_and_gone_with_the_image(world: World) -> None:
     image = world.submit(jpeg(), annotations=WORDS).image
     shown = status_document(image, lambda variant: variant.key)
     assert (shown["reference"], shown["tags"], shown["metadata"]) == (
@@ -128,8 +127,7 @@ def test_a_tombstone_has_none_of_them_nor_has_the_event_of_the_deletion() -> Non
     assert event is not None and "reference" not in event.data
 
 
-def test_a_list_has_the_images_of_a_reference_or_of_a_tag_and_of_both() -> None:
-    world = World()
+def test_a_list_has_the_images_of_a_reference_or_of_a_tag_and_of_both(world: World) -> None:
     given = [("a", "x"), ("a", "y"), ("b", "x"), (None, "x")]
     ids = [
         world.submit(jpeg(), annotations=Annotations(reference=reference, tags=(tag, "all"))).image.image_id

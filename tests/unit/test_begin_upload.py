@@ -106,8 +106,7 @@ def test_a_repeat_after_the_upload_arrived_gets_its_image_and_no_form(world: Wor
 
 
 @pytest.mark.guards("upload-renewal-fence")
-def test_a_repeat_while_the_upload_arrives_gets_its_current_state() -> None:
-    world = World()
+def test_a_repeat_while_the_upload_arrives_gets_its_current_state(world: World) -> None:
     begun = world.begin(PHOTO, idempotency_key="k")
 
     def arrive(*_: Any, **__: Any) -> None:

@@ -814,9 +814,7 @@ def test_workers_that_die_in_every_attempt_end_it(world: WebhooksWorld, endpoint
 
 
 @pytest.mark.guards("webhook-second-worker-place-freed")
-def test_of_two_workers_with_one_delivery_one_sends_it() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_of_two_workers_with_one_delivery_one_sends_it(world: WebhooksWorld, endpoint: Endpoint) -> None:
     message = world.message_of(event())
     (row,), change = world.rows(endpoint), world.deliveries.change
     taken = replace(row, claimed_by="another", status=DeliveryStatus.SENDING)
@@ -1025,8 +1023,7 @@ def test_an_endpoint_that_trips_a_bug_keeps_the_sweeper_from_no_other(world: Web
 
 
 @pytest.mark.guards("webhook-look-decided-again")
-def test_a_look_that_another_write_comes_before_is_decided_again() -> None:
-    world = WebhooksWorld()
+def test_a_look_that_another_write_comes_before_is_decided_again(world: WebhooksWorld) -> None:
     world.add()
     world.tell(event())
     world.delivery_queue.sent.clear()
@@ -1136,9 +1133,7 @@ def test_a_message_of_an_unreadable_delivery_frees_its_place_and_its_office() ->
 
 
 @pytest.mark.guards("unreadable-claim-keeps-no-place")
-def test_a_worker_that_meets_a_newer_one_at_its_claim_keeps_no_place() -> None:
-    world = WebhooksWorld()
-    endpoint = world.add()
+def test_a_worker_that_meets_a_newer_one_at_its_claim_keeps_no_place(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.tell(event())
     world.deliveries = failing(world.deliveries, "change", UnreadableRow("a delivery", "invented later"))
     assert world.run() == ["leased"]

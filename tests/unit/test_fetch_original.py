@@ -249,9 +249,7 @@ def test_workers_that_always_die_end_it_and_leave_nothing(world: World, image: I
 
 
 @pytest.mark.guards("fetch-tries-of-source-only")
-def test_an_outage_of_our_own_uses_up_no_try_of_the_source() -> None:
-    world = serving(PHOTO)
-    image = asked(world)
+def test_an_outage_of_our_own_uses_up_no_try_of_the_source(world: World, image: Image) -> None:
     up = world.originals
     world.originals = failing(up, "put_if_absent", Retryable("the store does not answer"))
     for _ in range(MAX_FETCHES):
@@ -268,9 +266,7 @@ def test_an_outage_of_our_own_uses_up_no_try_of_the_source() -> None:
 
 
 @pytest.mark.guards("fetch-bug-put-back", "fetch-bug-stack-kept", "fetch-bug-text-dropped")
-def test_a_bug_is_left_time_to_be_mended_and_the_url_stays_until_then() -> None:
-    world = serving(PHOTO)
-    image = asked(world)
+def test_a_bug_is_left_time_to_be_mended_and_the_url_stays_until_then(world: World, image: Image) -> None:
     up, world.originals = world.originals, failing(world.originals, "put_if_absent", ZeroDivisionError(URL))
     began = world.now
     for attempt in range(MAX_FETCH_CLAIMS - 1):
@@ -420,9 +416,7 @@ def test_a_repeated_request_sends_the_message_that_the_first_could_not() -> None
     assert len(world.fetch_queue.asked) == 1
 
 
-def test_a_message_to_the_lane_that_was_lost_is_sent_by_the_next_delivery() -> None:
-    world = serving(PHOTO)
-    image = asked(world)
+def test_a_message_to_the_lane_that_was_lost_is_sent_by_the_next_delivery(world: World, image: Image) -> None:
     send, world.lanes.send = world.lanes.send, raising(ProcessDied)
     with pytest.raises(ProcessDied):
         fetch(world, image)
@@ -515,9 +509,7 @@ def test_a_lanes_worker_leaves_alone_what_is_being_fetched(world: World, image: 
     assert world.row(image.image_id) == image
 
 
-def test_a_withdrawn_row_is_no_ones_business() -> None:
-    world = serving(PHOTO)
-    image = asked(world)
+def test_a_withdrawn_row_is_no_ones_business(world: World, image: Image) -> None:
     world.images = failing(world.images, "change", Fenced(None))
     assert fetch(world, image).outcome == "fenced"
     assert world.remote_images.asked == []

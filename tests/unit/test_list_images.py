@@ -90,8 +90,7 @@ def test_a_row_decides_whose_it_is_and_what_it_has_become_whatever_the_index_say
     assert page_of(images, limit=9) == ImagePage(images=(), next=None)
 
 
-def test_withdrawn_images_leave_the_list_also_those_that_were_cancelled() -> None:
-    world = World()
+def test_withdrawn_images_leave_the_list_also_those_that_were_cancelled(world: World) -> None:
     kept, gone = (world.submit(jpeg()).image.image_id for _ in range(2))
     world.delete(gone)
     assert world.row(gone).status is Status.CANCELLED

@@ -100,8 +100,7 @@ def test_an_overlay_that_is_not_done_is_refused_and_its_owner_is_told_why(status
         submit(world, logo.image_id)
 
 
-def test_each_image_is_looked_up_once_and_only_those_that_are_wrong_are_named(world: World) -> None:
-    logo = done(world)
+def test_each_image_is_looked_up_once_and_only_those_that_are_wrong_are_named(logo: Image, world: World) -> None:
     read = calls_of(world.images, "get")
     with pytest.raises(InvalidRecipe) as refusal:
         submit(world, UNKNOWN, logo.image_id, UNKNOWN)

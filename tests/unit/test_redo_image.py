@@ -152,9 +152,7 @@ def test_a_message_that_cannot_be_sent_is_the_sweepers(world: World, image_id: s
     assert [message.run for message in world.lanes.sent[sent:]] == [2]
 
 
-def test_a_redo_that_dies_before_its_message_is_mended_by_the_sweeper() -> None:
-    world = World()
-    image_id = developed(world)
+def test_a_redo_that_dies_before_its_message_is_mended_by_the_sweeper(world: World, image_id: str) -> None:
     send, sent = world.lanes.send, len(world.lanes.sent)
     world.lanes.send = raising(ProcessDied)
     with pytest.raises(ProcessDied):

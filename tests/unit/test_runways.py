@@ -250,9 +250,7 @@ def test_an_endpoint_with_others_at_its_host_uses_no_runway(world: WebhooksWorld
 
 
 @pytest.mark.guards("webhook-runway-row-rarely-written")
-def test_while_all_is_well_the_row_is_written_once_a_minute() -> None:
-    world = WebhooksWorld()
-    endpoint = wide(world)
+def test_while_all_is_well_the_row_is_written_once_a_minute(world: WebhooksWorld, endpoint: Endpoint) -> None:
     world.tell(*(event(number) for number in range(40)))
     messages = world.take()
     writes = calls_of(world.endpoints, "change")
@@ -333,8 +331,7 @@ def test_an_attempt_on_a_runway_whose_row_goes_meanwhile_has_failed_and_is_not_g
 
 
 @pytest.mark.guards("webhook-endpoints-read-once")
-def test_the_endpoints_of_a_tenant_are_read_once_for_the_events_of_a_batch() -> None:
-    world = WebhooksWorld()
+def test_the_endpoints_of_a_tenant_are_read_once_for_the_events_of_a_batch(world: WebhooksWorld) -> None:
     world.add()
     reads = calls_of(world.endpoints, "of_tenant")
     world.tell(*(event(number) for number in range(10)))
@@ -352,8 +349,7 @@ def test_one_failure_takes_all_points(world: WebhooksWorld, endpoint: Endpoint) 
 
 
 @pytest.mark.guards("webhook-endpoints-reread")
-def test_endpoints_that_were_read_a_second_ago_are_read_again() -> None:
-    world = WebhooksWorld()
+def test_endpoints_that_were_read_a_second_ago_are_read_again(world: WebhooksWorld) -> None:
     world.add()
     meanwhile(world.deliveries, "create", lambda _: world.advance(1))
     reads = calls_of(world.endpoints, "of_tenant")

@@ -229,8 +229,7 @@ def test_another_photo_after_a_crash_between_original_and_row_is_refused(world: 
 @pytest.mark.guards("bookkeeping-unsent-to-sweeper")
 @pytest.mark.guards("bookkeeping-failure-contained", case="denied")
 @ANY_FAILURE
-def test_an_upload_gets_its_202_although_a_queue_does_not_answer(failure: Exception) -> None:
-    world = World()
+def test_an_upload_gets_its_202_although_a_queue_does_not_answer(world: World, failure: Exception) -> None:
     world.lanes.send = raising(failure)
     image = world.submit(PHOTO).image
     assert world.row(image.image_id).due_at == world.now, "the sweeper sends it at once"

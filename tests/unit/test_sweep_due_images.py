@@ -197,9 +197,8 @@ def test_kinds_do_not_wait_for_each_other(world: World) -> None:
 
 
 @pytest.mark.guards("sweep-silent-queue-once")
-def test_a_queue_that_does_not_answer_is_asked_once_in_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queue_that_does_not_answer_is_asked_once_in_a_sweep(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operation, "ROWS_IN_TURN", 10)
-    world = World()
     world.images.rows = {image.image_id: image for image in (of_tenant("acme", n, due_at=1 + n) for n in range(50))}
     asked = list[str]()
 
@@ -260,11 +259,10 @@ def test_an_unreadable_row_is_met_again_ten_minutes_later_and_seen_to_once_it_ca
 @pytest.mark.guards("sweep-hopeless-row-delay", case="unreadable")
 @pytest.mark.parametrize("kind", ["unreadable", "a bug", "ended, and due for what a newer version owes"])
 def test_more_hopeless_rows_than_a_sweep_looks_at_do_not_starve_their_shard(
-    kind: str, monkeypatch: pytest.MonkeyPatch
+    world: World, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(operation, "PARTITION_LIMIT", 5)
     monkeypatch.setattr(operation, "LATEST_LIMIT", 1)
-    world = World()
     *hopeless, good, other, last = islice(ids_of_shard("07"), 8)
     for image_id in hopeless:
         match kind:
@@ -452,8 +450,7 @@ def test_a_dead_letter_whose_answer_was_lost_is_found_by_the_next_sweep(world: W
 
 
 @pytest.mark.guards("sweeper-original-removed", "sweeper-outputs-removed")
-def test_a_withdrawn_images_objects_go_at_once_and_again_when_nobody_can_write_any_more() -> None:
-    world = World()
+def test_a_withdrawn_images_objects_go_at_once_and_again_when_nobody_can_write_any_more(world: World) -> None:
     image_id = developed(world)
     world.delete(image_id)
     assert world.sweep().outcomes == Counter(removed=1)
@@ -526,8 +523,7 @@ def test_a_delivery_that_is_just_being_made_is_blanked_when_its_worker_has_writt
 
 
 @pytest.mark.guards("erasure-fenced-delivery-pending")
-def test_a_delivery_that_somebody_writes_at_that_moment_is_blanked_by_the_next_sweep() -> None:
-    world = World()
+def test_a_delivery_that_somebody_writes_at_that_moment_is_blanked_by_the_next_sweep(world: World) -> None:
     image_id = developed(world)
     row = noted(world, image_id, 0)
     world.delete(image_id)
@@ -540,8 +536,7 @@ def test_a_delivery_that_somebody_writes_at_that_moment_is_blanked_by_the_next_s
 
 
 @pytest.mark.guards("erasure-unreadable-delivery")
-def test_a_delivery_of_a_later_version_keeps_no_other_from_being_blanked_and_is_reported() -> None:
-    world = World()
+def test_a_delivery_of_a_later_version_keeps_no_other_from_being_blanked_and_is_reported(world: World) -> None:
     image_id = developed(world)
     for number in range(3):
         noted(world, image_id, number)
@@ -568,8 +563,7 @@ def test_a_delivery_of_a_later_version_keeps_no_other_from_being_blanked_and_is_
         "images.change",
     ],
 )
-def test_a_removal_that_ended_half_way_is_done_again_by_the_next_sweep(dies_at: str) -> None:
-    world = World()
+def test_a_removal_that_ended_half_way_is_done_again_by_the_next_sweep(world: World, dies_at: str) -> None:
     image_id = developed(world)
     world.delete(image_id)
     store, method = getattr(world, dies_at.partition(".")[0]), dies_at.partition(".")[2]

@@ -316,10 +316,9 @@ def test_a_delivery_before_its_time_returns_then_unless_no_lane_can_hold_it_that
 
 @pytest.mark.parametrize(("receive_count", "seconds"), [(1, 26), (4, 26), (5, None)])
 def test_a_failed_attempt_returns_after_its_backoff_but_not_as_a_dead_letter(
-    receive_count: int, seconds: int | None, monkeypatch: pytest.MonkeyPatch
+    world: World, receive_count: int, seconds: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("darkroom.operations.images.transcode_image.developing", buggy)
-    world = World()
     verdict = world.deliver(submitted(world), receive_count=receive_count)
     assert isinstance(verdict, TryAgain) and verdict.returns_in_seconds == seconds
 
