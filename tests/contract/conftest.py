@@ -137,6 +137,13 @@ class Aws:
         }
 
 
+@pytest.fixture(params=["fake", "aws"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Which implementation of a port the test is about: every one that asks for this is about both."""
+    which: str = request.param
+    return which
+
+
 @pytest.fixture
 def ambient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Invalid credentials, and an API that requires none."""

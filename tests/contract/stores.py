@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import boto3
-import pytest
 from botocore.client import BaseClient
 
 from darkroom.aws.images.images_table import ImagesTable
@@ -50,9 +49,6 @@ def numbered_event(number: int = 1, **stated: Any) -> PublishedEvent:
     event = event_of(None, row)
     assert event is not None
     return event
-
-
-BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
 
 
 def images_of(kind: str, aws: Aws) -> ImageRegistry:

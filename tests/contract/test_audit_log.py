@@ -15,7 +15,7 @@ from darkroom_cli.operator.aws.audit_log import AuditLog
 from darkroom_cli.operator.domain.audit import AuditEntry, Recorded, State
 from darkroom_cli.operator.ports import Audit
 from tests.contract.conftest import Aws
-from tests.contract.stores import BOTH, spy
+from tests.contract.stores import spy
 from tests.support.fakes.audit import ACTOR, FakeAudit
 
 NOW = time.time_ns() // 1_000_000
@@ -50,7 +50,6 @@ def log_of(kind: str) -> Audit:
     return real()
 
 
-@BOTH
 def test_what_is_written_is_read_with_who_acted_and_on_which_stack(kind: str, aws: Aws) -> None:
     log = log_of(kind)
     log.write([entry(1), entry(2, state=State.FAILED, error="Fenced", about={}, targets=(), counts={})])

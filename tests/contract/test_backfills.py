@@ -28,7 +28,7 @@ from darkroom.ports.bulk import Backfills, DueRow, ImageScan
 from darkroom.ports.kernel import Fenced
 from darkroom_cli.operator.aws.batch_registry import BatchRegistryTable
 from tests.contract.conftest import Aws
-from tests.contract.stores import BOTH, images_of, lose_first_answer
+from tests.contract.stores import images_of, lose_first_answer
 from tests.support.fakes.batch_rows import FakeBackfills, FakeImageScan
 from tests.support.fakes.imports import FakeManifests
 from tests.support.images import pending
@@ -52,7 +52,6 @@ def started(number: int = 1, selection: Selection = STANDARD, rate: int | None =
     return start(f"bf_{number}", selection, rate=rate, now=NOW + number)
 
 
-@BOTH
 def test_a_backfill_is_made_once_changed_under_its_version_and_listed(backfills: Backfills) -> None:
     assert backfills.get("bf_1") is None
     first = backfills.create(started(selection=EVERYTHING, rate=5))
@@ -66,7 +65,6 @@ def test_a_backfill_is_made_once_changed_under_its_version_and_listed(backfills:
     assert list(backfills.all()) == [second, paused]
 
 
-@BOTH
 def test_a_page_comes_with_how_far_the_table_was_read_and_goes_with_its_counts(backfills: Backfills) -> None:
     row = backfills.create(started())
     after, page = with_page(row, ("a", "b"), up_to="b", read=7, now=NOW)
@@ -96,7 +94,6 @@ def test_a_lost_answer_of_a_page_is_no_loss_and_a_backfill_is_due_and_no_batch(a
     assert list(BatchRegistryTable(client, aws.batches_table, nothing).everything()) == []
 
 
-@BOTH
 def test_the_scan_finds_what_may_be_selected_part_by_part(kind: str, aws: Aws, client: Any) -> None:
     images: Any = images_of(kind, aws)
     scan: ImageScan = FakeImageScan(images) if kind == "fake" else ImagesScan(client, aws.images_table)

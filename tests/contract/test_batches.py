@@ -29,7 +29,7 @@ from darkroom.ports.bulk import BatchCursor, Batches, DueRow
 from darkroom.ports.kernel import Fenced, UnreadableRow
 from darkroom_cli.operator.aws.batch_registry import BatchRegistryTable
 from tests.contract.conftest import Aws
-from tests.contract.stores import BOTH, lose_first_answer, spy
+from tests.contract.stores import lose_first_answer, spy
 from tests.support.fakes.batch_rows import FakeBatches
 from tests.support.faults import refuse
 
@@ -58,7 +58,6 @@ def batches(kind: str, aws: Aws, client: Any) -> Batches:
     return FakeBatches() if kind == "fake" else BatchesTable(client, aws.batches_table)
 
 
-@BOTH
 def test_a_batch_is_read_as_it_was_written_and_of_two_writes_one_wins(batches: Batches) -> None:
     batch = opened(name="é", parallelism=3, notify="we_0")
     assert batches.get(batch.batch_id) is None
@@ -74,7 +73,6 @@ def test_a_batch_is_read_as_it_was_written_and_of_two_writes_one_wins(batches: B
     assert ended.ended_version == ended.version
 
 
-@BOTH
 def test_batches_are_listed_by_tenant_and_when_they_are_due(batches: Batches) -> None:
     rows = [batches.create(opened(number, now=NOW + number)) for number in range(3)]
     batches.create(opened(9, tenant_id="other"))
@@ -94,7 +92,6 @@ def test_batches_are_listed_by_tenant_and_when_they_are_due(batches: Batches) ->
 
 
 @pytest.mark.guards("bulk-member-as-it-was", case="aws")
-@BOTH
 def test_an_image_joins_once_and_leaves_only_if_nothing_else_is_known_of_it(batches: Batches) -> None:
     batch = batches.create(opened())
     assert batches.join(member()) == member() == batches.join(replace(member(), joined_at=NOW + 9))
@@ -108,7 +105,6 @@ def test_an_image_joins_once_and_leaves_only_if_nothing_else_is_known_of_it(batc
     assert list(batches.all_members(batch.batch_id)) == [(begun.image_id, begun)]
 
 
-@BOTH
 def test_an_image_and_works_beside_it_are_members_of_their_own(batches: Batches) -> None:
     batch, image = batches.create(opened()), batches.join(member())
     work = batches.join(replace(image, run=2))
@@ -125,7 +121,6 @@ def counted(batches: Batches, changes: Sequence[Change], **stated: Any) -> bool:
 
 
 @pytest.mark.guards("bulk-member-as-it-was", case="aws")
-@BOTH
 def test_what_images_become_is_counted_whole_or_not_at_all(batches: Batches) -> None:
     first, second = batches.join(member(1)), batches.join(member(2))
     begun = [replace(each, state=MemberState.WORKING, version=1) for each in (first, second)]
@@ -145,7 +140,6 @@ def test_what_images_become_is_counted_whole_or_not_at_all(batches: Batches) -> 
 
 
 @pytest.mark.guards("bulk-parallelism-in-condition", case="aws")
-@BOTH
 def test_no_more_images_are_begun_than_a_batch_allows(batches: Batches) -> None:
     batch = opened(parallelism=2)
     waiting = [member(number, MemberState.WAITING, 1) for number in range(4)]
@@ -229,7 +223,6 @@ def test_a_row_of_a_later_version_is_named_and_does_not_hide_others(client: Any,
         batches.get(opened(1).batch_id)
 
 
-@BOTH
 def test_a_list_of_images_goes_on_after_any_of_them(batches: Batches) -> None:
     batch = batches.create(opened())
     assert counted(batches, [Change(None, member(number, MemberState.DONE, 1)) for number in range(40)], batch=batch)

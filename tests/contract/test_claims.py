@@ -15,7 +15,7 @@ from darkroom.domain.images.image import Attempt, DeadLetterState, Image, Status
 from darkroom.domain.kernel.message import Message
 from darkroom.ports.kernel import Fenced, UnreadableRow
 from tests.contract.conftest import Aws
-from tests.contract.stores import BOTH, images_of, with_lost_answer
+from tests.contract.stores import images_of, with_lost_answer
 from tests.support.fakes.rows import lease
 from tests.support.images import NOW, pending, processing
 
@@ -53,19 +53,18 @@ def row_of(aws: Aws, image_id: str) -> dict[str, Any]:
     return dict(answer["Item"])
 
 
-@pytest.mark.guards("unseen-claim-run-matches", case="an-earlier-runs-in-another-run-aws")
-@pytest.mark.guards("unseen-claim-lane-matches", case="another-lanes-awaited-aws")
-@pytest.mark.guards("unseen-claim-schedule-matches", case="another-schedules-awaited-aws")
-@pytest.mark.guards("unseen-claim-tenant-matches", case="another-tenants-awaited-aws")
-@pytest.mark.guards("unseen-claim-backoff", case="its-own-backing-off-aws")
-@pytest.mark.guards("unseen-claim-process-at", case="its-own-before-its-time-aws")
-@pytest.mark.guards("unseen-claim-status", case="its-own-done-aws")
-@pytest.mark.guards("unseen-claim-not-expired", case="its-own-expired-aws")
-@pytest.mark.guards("unseen-claim-first-attempt", case="its-own-tried-before-aws")
-@pytest.mark.guards("unseen-claim-no-earlier-attempts", case="its-own-tried-in-an-earlier-run-aws")
-@pytest.mark.guards("unseen-claim-no-dead-letter", case="its-own-with-a-dead-letter-aws")
-@pytest.mark.guards("unseen-claim-not-parked", case="its-own-parked-aws")
-@BOTH
+@pytest.mark.guards("unseen-claim-run-matches", case="aws-an-earlier-runs-in-another-run")
+@pytest.mark.guards("unseen-claim-lane-matches", case="aws-another-lanes-awaited")
+@pytest.mark.guards("unseen-claim-schedule-matches", case="aws-another-schedules-awaited")
+@pytest.mark.guards("unseen-claim-tenant-matches", case="aws-another-tenants-awaited")
+@pytest.mark.guards("unseen-claim-backoff", case="aws-its-own-backing-off")
+@pytest.mark.guards("unseen-claim-process-at", case="aws-its-own-before-its-time")
+@pytest.mark.guards("unseen-claim-status", case="aws-its-own-done")
+@pytest.mark.guards("unseen-claim-not-expired", case="aws-its-own-expired")
+@pytest.mark.guards("unseen-claim-first-attempt", case="aws-its-own-tried-before")
+@pytest.mark.guards("unseen-claim-no-earlier-attempts", case="aws-its-own-tried-in-an-earlier-run")
+@pytest.mark.guards("unseen-claim-no-dead-letter", case="aws-its-own-with-a-dead-letter")
+@pytest.mark.guards("unseen-claim-not-parked", case="aws-its-own-parked")
 @pytest.mark.parametrize("row", ROWS)
 @pytest.mark.parametrize("sent", MESSAGES)
 def test_an_unseen_row_is_claimed_if_it_awaits_its_first_attempt(kind: str, row: str, sent: str, aws: Aws) -> None:
@@ -102,7 +101,6 @@ def _sent(image: Image, other: dict[str, Any]) -> Message:
     return message_for(image).model_copy(update=other)
 
 
-@BOTH
 def test_a_row_that_is_gone_is_not_claimed(kind: str, aws: Aws) -> None:
     with pytest.raises(Fenced) as fenced:
         images_of(kind, aws).claim_unseen(message_for(pending()), LEASE)

@@ -34,7 +34,6 @@ from darkroom_cli.stack import operators as stacks
 from darkroom_client.client import ApiError
 from tests.contract.conftest import REGION, Aws
 from tests.contract.functions import call, load
-from tests.contract.stores import BOTH
 from tests.support.dead_letters import given_up
 from tests.support.fakes import FakeDeadLetters, FakeLanes
 from tests.support.fakes.damage import flipped
@@ -57,7 +56,6 @@ def put(dead_letters: DeadLetters, *numbers: int) -> None:
 # ── The queues ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@BOTH
 def test_a_dead_letter_comes_back_as_it_was_put(kind: str, aws: Aws) -> None:
     dead_letters = dead_letters_of(kind, aws)
     put(dead_letters, 1)
@@ -68,7 +66,6 @@ def test_a_dead_letter_comes_back_as_it_was_put(kind: str, aws: Aws) -> None:
     assert json.loads(dead_letter.explanation or "") == explanation_of(FAILED)
 
 
-@BOTH
 def test_what_is_in_one_hand_is_in_no_other_until_it_is_given_back(kind: str, aws: Aws) -> None:
     dead_letters = dead_letters_of(kind, aws)
     put(dead_letters, *range(12))
@@ -83,7 +80,6 @@ def test_what_is_in_one_hand_is_in_no_other_until_it_is_given_back(kind: str, aw
 
 
 @pytest.mark.guards("top-dead-letter-sample-visible")
-@BOTH
 def test_a_sample_of_dead_letters_stays_visible_to_everybody(kind: str, aws: Aws) -> None:
     dead_letters = dead_letters_of(kind, aws)
     put(dead_letters, *range(12))
@@ -94,7 +90,6 @@ def test_a_sample_of_dead_letters_stays_visible_to_everybody(kind: str, aws: Aws
     assert dead_letters.sample("slow") == dead_letters.sample("fast") == ()
 
 
-@BOTH
 def test_a_removed_dead_letter_is_gone_and_removing_it_again_is_no_error(kind: str, aws: Aws) -> None:
     dead_letters = dead_letters_of(kind, aws)
     put(dead_letters, 1, 2)
@@ -242,7 +237,8 @@ class Redriving:
     arrived: Callable[[], list[Message]]
 
 
-def redriving_of(kind: str, aws: Aws) -> Redriving:
+@pytest.fixture
+def redriving(kind: str, aws: Aws) -> Redriving:
     dead_letters = dead_letters_of(kind, aws)
     put(dead_letters, 1, 2)
     if isinstance(dead_letters, FakeDeadLetters):
@@ -259,9 +255,7 @@ def redriving_of(kind: str, aws: Aws) -> Redriving:
     return Redriving(DeadLetterRedrives(sqs, {"slow": (f"{arn}-dead-letters", arn)}), dead_letters, arrived)
 
 
-@BOTH
-def test_a_move_takes_all_dead_letters_to_their_lane_and_then_is_over(kind: str, aws: Aws) -> None:
-    redriving = redriving_of(kind, aws)
+def test_a_move_takes_all_dead_letters_to_their_lane_and_then_is_over(redriving: Redriving) -> None:
     assert redriving.redrives.latest("slow") is None
     redriving.redrives.start("slow", 5)
     first = redriving.redrives.latest("slow")
@@ -274,9 +268,8 @@ def test_a_move_takes_all_dead_letters_to_their_lane_and_then_is_over(kind: str,
     assert sorted(message.image_id for message in redriving.arrived()) == [f"{1:026d}", f"{2:026d}"]
 
 
-@BOTH
-def test_a_move_that_runs_is_not_started_twice(kind: str, aws: Aws) -> None:
-    redrives = redriving_of(kind, aws).redrives
+def test_a_move_that_runs_is_not_started_twice(redriving: Redriving) -> None:
+    redrives = redriving.redrives
     redrives.start("slow", 5)
     first = redrives.latest("slow")
     redrives.start("slow", 5)
@@ -284,9 +277,7 @@ def test_a_move_that_runs_is_not_started_twice(kind: str, aws: Aws) -> None:
     assert first is not None and second is not None and first.started_at == second.started_at
 
 
-@BOTH
-def test_a_cancelled_move_leaves_the_rest_and_the_next_is_another(kind: str, aws: Aws) -> None:
-    redriving = redriving_of(kind, aws)
+def test_a_cancelled_move_leaves_the_rest_and_the_next_is_another(redriving: Redriving) -> None:
     redriving.redrives.start("slow", 5)
     redrive = redriving.redrives.latest("slow")
     assert redrive is not None
@@ -312,7 +303,6 @@ def test_a_move_names_where_to_and_how_fast(aws: Aws) -> None:
 # ── The archive ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@BOTH
 def test_what_is_archived_first_stays(kind: str, aws: Aws) -> None:
     boto3.client("s3").create_bucket(Bucket="archive")
     archive: Archive = FakeArchive() if kind == "fake" else DeadLetterArchive(boto3.client("s3"), "archive")

@@ -20,7 +20,6 @@ from darkroom.domain.kernel.message import Message, read_message
 from repository.expand_template import deployed
 from tests.contract.conftest import Aws
 from tests.contract.functions import SMALL_PHOTO, Functions, call, http_event, received
-from tests.contract.stores import BOTH
 from tests.support.fakes.edit_queue import DEDUPLICATED_SECONDS, FakeEditQueue, QueuedEdit
 from tests.support.fakes.messages import NOW, SIGNER
 from tests.support.images import pending
@@ -94,7 +93,6 @@ def edits(kind: str, url: str, clock: time_machine.Traveller) -> Edits:
     return Edits(url, FakeEditQueue(lambda: round(1000 * time.time())) if kind == "fake" else None)
 
 
-@BOTH
 @pytest.mark.guards("bulk-edit-fifo-number", case="aws")
 def test_an_edit_that_is_put_again_within_five_minutes_is_one_message_and_each_edit_is_its_own(
     edits: Edits, clock: time_machine.Traveller
@@ -109,7 +107,6 @@ def test_an_edit_that_is_put_again_within_five_minutes_is_one_message_and_each_e
     assert edits.numbers() == [2], "it is a new message then, so the row must decide anyway"
 
 
-@BOTH
 def test_nothing_shows_before_the_queues_delay(edits: Edits, clock: time_machine.Traveller) -> None:
     edits.put(A, 1)
     clock.shift(EDIT_DELAY_SECONDS - 1)
@@ -118,7 +115,6 @@ def test_nothing_shows_before_the_queues_delay(edits: Edits, clock: time_machine
     assert edits.receive() is not None
 
 
-@BOTH
 @pytest.mark.parametrize("hidden", ["in flight", "backing off"])
 def test_an_image_waits_for_its_message_that_is_in_flight_or_backs_off_and_no_other_image_does(
     edits: Edits, clock: time_machine.Traveller, hidden: str

@@ -33,7 +33,7 @@ from darkroom_cli.operator.domain.next_run import redo
 from tests.contract.conftest import Aws
 from tests.contract.functions import Functions, call, load, written
 from tests.contract.functions import received as batch_of
-from tests.contract.stores import BOTH, numbered_event
+from tests.contract.stores import numbered_event
 from tests.support.fakes import FakeImages
 from tests.support.fakes.events import FakeUsage
 from tests.support.fakes.messages import KEYS, SIGNER, keys_of
@@ -46,7 +46,6 @@ from tests.support.webhooks import endpoint
 
 
 @pytest.mark.guards("events-true-version-in-row")
-@BOTH
 def test_a_row_knows_the_true_versions_of_its_events_although_others_write_in_between(kind: str, aws: Aws) -> None:
     images: Images = FakeImages() if kind == "fake" else ImagesTable(boto3.client("dynamodb"), aws.images_table)
     read = images.create(replace(processing(), accepted_at=NOW, accepted_version=1))
@@ -276,7 +275,8 @@ def test_an_event_that_cannot_be_published_is_noted_for_people(aws: Aws) -> None
 # ── Usage ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def usage_of(kind: str, aws: Aws) -> UsageCounts:
+@pytest.fixture
+def usage(kind: str, aws: Aws) -> UsageCounts:
     if kind == "fake":
         return FakeUsage()
     return UsageTable(boto3.client("dynamodb"), aws.usage_table, aws.counted_events_table)
@@ -298,9 +298,7 @@ def days(
     return {(day.tenant_id, day.day): day.usage for day in listed if isinstance(day, DayOfUsage)}
 
 
-@BOTH
-def test_counts_add_up_by_tenant_and_day(kind: str, aws: Aws) -> None:
-    usage = usage_of(kind, aws)
+def test_counts_add_up_by_tenant_and_day(usage: UsageCounts) -> None:
     assert len(usage.add([count(1, images=1, image_bytes=5), count(2, images=1), count(3, "b", images=1)])) == 3
     another_day = count(5, day="2026-11-22", images=1)
     assert len(usage.add([count(4, runs=1, variant_bytes=8, variant_pixels=9), another_day])) == 2
@@ -314,9 +312,7 @@ def test_counts_add_up_by_tenant_and_day(kind: str, aws: Aws) -> None:
     assert DayOfUsage("b", "2026-11-21", Usage(images=1)) in list(usage.days(since="2026-11-21", until="2026-11-21"))
 
 
-@BOTH
-def test_of_a_tenant_that_is_forgotten_every_item_goes_and_none_of_its_events_counts_again(kind: str, aws: Aws) -> None:
-    usage = usage_of(kind, aws)
+def test_of_a_tenant_that_is_forgotten_every_item_goes_and_none_of_its_events_counts_again(usage: UsageCounts) -> None:
     counts = [count(number, day=day, images=1) for number, day in enumerate(("2026-11-21", "2026-11-22", "stored"))]
     usage.add([*counts, count(9, "b", images=1)])
     assert [usage.forget("acme"), usage.forget("acme")] == [3, 0]
@@ -325,9 +321,7 @@ def test_of_a_tenant_that_is_forgotten_every_item_goes_and_none_of_its_events_co
 
 
 @pytest.mark.guards("usage-event-counted-once")
-@BOTH
-def test_an_event_counts_once_however_often_it_comes_and_keeps_no_other_from_counting(kind: str, aws: Aws) -> None:
-    usage = usage_of(kind, aws)
+def test_an_event_counts_once_however_often_it_comes_and_keeps_no_other_from_counting(usage: UsageCounts) -> None:
     assert len(usage.add([count(1, images=1), count(1, images=1)])) == 1
     assert len(usage.add([count(1, images=1), count(2, images=1), count(3, images=1)])) == 2
     assert len(usage.add([count(2, images=1), count(3, images=1)])) == 0
@@ -338,9 +332,7 @@ ONE = Stored(size_bytes=500, images=1, unfinished=1)
 
 
 @pytest.mark.guards("quotas-stored-counted-once", case="aws")
-@BOTH
-def test_what_is_stored_is_one_sum_for_each_tenant_that_falls_again(kind: str, aws: Aws) -> None:
-    usage = usage_of(kind, aws)
+def test_what_is_stored_is_one_sum_for_each_tenant_that_falls_again(usage: UsageCounts) -> None:
     assert (usage.stored("acme"), usage.all_stored()) == (NOTHING, {})
     grown = Stored(size_bytes=30)
     usage.add([count(1, images=1, stored=ONE), count(2, runs=1, stored=grown), count(3, "b", images=1, stored=ONE)])
@@ -354,16 +346,12 @@ def test_what_is_stored_is_one_sum_for_each_tenant_that_falls_again(kind: str, a
 
 
 @pytest.mark.guards("quotas-no-day-for-deletion", case="aws")
-@BOTH
-def test_a_deletion_alone_makes_no_day(kind: str, aws: Aws) -> None:
-    usage = usage_of(kind, aws)
+def test_a_deletion_alone_makes_no_day(usage: UsageCounts) -> None:
     usage.add([count(1, stored=NOTHING - ONE)])
     assert days(usage) == {}
 
 
-@BOTH
-def test_a_sum_is_corrected_only_if_nothing_was_counted_meanwhile(kind: str, aws: Aws) -> None:
-    usage = usage_of(kind, aws)
+def test_a_sum_is_corrected_only_if_nothing_was_counted_meanwhile(usage: UsageCounts) -> None:
     assert usage.correct("acme", NOTHING, ONE)
     assert not usage.correct("acme", NOTHING, ONE + ONE)
     usage.add([count(1, stored=ONE)])
@@ -374,9 +362,7 @@ def test_a_sum_is_corrected_only_if_nothing_was_counted_meanwhile(kind: str, aws
     assert usage.all_stored() == {"acme": NOTHING}
 
 
-@BOTH
-def test_a_whole_transaction_of_each_kind_is_counted(kind: str, aws: Aws) -> None:
-    usage = usage_of(kind, aws)
+def test_a_whole_transaction_of_each_kind_is_counted(usage: UsageCounts) -> None:
     many = [count(number, f"tenant-{number}", images=1, stored=ONE) for number in range(70)]
     of_one = [count(number, images=1, stored=ONE) for number in range(100, 300)]
     batches = list(transactions_of([*many, *of_one]))

@@ -32,7 +32,6 @@ from darkroom.ports.images import FetchQueue, QueueDepth
 from darkroom.ports.imports import RemoteImages
 from tests.contract.conftest import Aws
 from tests.contract.functions import Functions, call, http_event, received
-from tests.contract.stores import BOTH
 from tests.support.fakes.messages import SIGNER
 from tests.support.fakes.pictures import jpeg
 from tests.support.fakes.stores import FakeFetchQueue, FakeRemoteImages
@@ -45,7 +44,6 @@ BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
 SECRET = "token=S3cr3t"
 
 
-@BOTH
 def test_an_image_to_fetch_is_asked_for_in_its_tenants_share(kind: str, aws: Aws) -> None:
     fake, sqs = FakeFetchQueue(), boto3.client("sqs")
     queue: FetchQueue = fake if kind == "fake" else SqsFetchQueue(sqs, aws.fetch_queue_url, SIGNER)
@@ -58,7 +56,6 @@ def test_an_image_to_fetch_is_asked_for_in_its_tenants_share(kind: str, aws: Aws
         assert (read_message(it["Body"]), it["Attributes"]["MessageGroupId"]) == (message, "acme")
 
 
-@BOTH
 def test_the_fetch_queue_says_what_waits_and_what_a_worker_has(kind: str, aws: Aws) -> None:
     fake, sqs = FakeFetchQueue(waiting=2, taken=1), boto3.client("sqs")
     queue: FetchQueue = fake if kind == "fake" else SqsFetchQueue(sqs, aws.fetch_queue_url, SIGNER)
@@ -69,7 +66,6 @@ def test_the_fetch_queue_says_what_waits_and_what_a_worker_has(kind: str, aws: A
     assert queue.depth() == QueueDepth(waiting=2, taken=1)
 
 
-@BOTH
 @pytest.mark.parametrize("left", [1, 0, -1])
 def test_an_image_is_fetched_whole_or_not_at_all(kind: str, left: int) -> None:
     with serving(answering(FOUND)) as server:
@@ -87,7 +83,6 @@ def test_an_image_is_fetched_whole_or_not_at_all(kind: str, left: int) -> None:
         assert answer.body == PHOTO
 
 
-@BOTH
 def test_of_a_file_that_is_no_picture_only_the_first_bytes_are_fetched(kind: str, aws: Aws) -> None:
     with serving(answering(FOUND)) as server:
         url, fake = f"http://127.0.0.1:{server.port}/", FakeRemoteImages()
@@ -100,7 +95,6 @@ def test_of_a_file_that_is_no_picture_only_the_first_bytes_are_fetched(kind: str
     assert answer.body == PHOTO[:SNIFF_BYTES]
 
 
-@BOTH
 @pytest.mark.parametrize(
     ("key", "most", "outcome"),
     [

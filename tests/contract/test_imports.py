@@ -21,7 +21,6 @@ from darkroom.ports.bulk import Batches, DueRow, Imports, Manifests, StoredManif
 from darkroom.ports.kernel import Fenced
 from darkroom_cli.operator.aws.batch_registry import BatchRegistryTable
 from tests.contract.conftest import Aws
-from tests.contract.stores import BOTH
 from tests.support.fakes.batch_rows import FakeBatches
 
 NOW = 1_795_251_600_000
@@ -43,7 +42,6 @@ def stores(kind: str, aws: Aws) -> tuple[Batches, Imports, Manifests, Any]:
     return BatchesTable(dynamodb, aws.batches_table), ImportsTable(dynamodb, aws.batches_table), manifests, registry
 
 
-@BOTH
 def test_an_import_is_read_as_it_was_written_beside_its_batch_and_listed_when_it_is_due(
     stores: tuple[Batches, Imports, Manifests, Any],
 ) -> None:
@@ -66,7 +64,6 @@ def test_an_import_is_read_as_it_was_written_beside_its_batch_and_listed_when_it
     assert next(batches.due(BATCH.due_at, 1)) == DueRow(NOW + 5, row.batch_id, "import")
 
 
-@BOTH
 def test_a_manifest_is_found_and_read_as_it_was_pinned(
     kind: str, stores: tuple[Batches, Imports, Manifests, Any]
 ) -> None:
@@ -94,7 +91,6 @@ def send(kind: str, manifests: Any, form: Any, body: bytes) -> None:
 
 
 @pytest.mark.guards("erasure-tenant-imports")
-@BOTH
 def test_a_report_is_there_until_it_is_removed_or_its_tenant_is_forgotten(
     stores: tuple[Batches, Imports, Manifests, Any],
 ) -> None:

@@ -17,7 +17,7 @@ from darkroom.domain.edge.forgetting import Bill, Payment, bill_of
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.ports.edge import Invalidations
 from tests.contract.conftest import Aws
-from tests.contract.stores import BOTH, lose_first_answer, spy
+from tests.contract.stores import lose_first_answer, spy
 from tests.support.fakes.invalidations import FakeInvalidations
 from tests.support.faults import refuse
 from tests.support.images import NOW
@@ -25,7 +25,8 @@ from tests.support.images import NOW
 IDS = tuple(f"{number:026d}" for number in range(9))
 
 
-def invalidations_of(kind: str, aws: Aws) -> Invalidations:
+@pytest.fixture
+def invalidations(kind: str, aws: Aws) -> Invalidations:
     return (
         FakeInvalidations() if kind == "fake" else InvalidationsTable(boto3.client("dynamodb"), aws.token_buckets_table)
     )
@@ -39,10 +40,8 @@ def paid(bill: Bill, count: int) -> Payment:
     return Payment(month=bill.month, image_ids=bill.image_ids[:count], reference=bill.reference)
 
 
-@BOTH
 @pytest.mark.guards("edge-budget-never-exceeded")
-def test_a_month_pays_for_no_more_images_than_its_limit(kind: str, aws: Aws) -> None:
-    invalidations = invalidations_of(kind, aws)
+def test_a_month_pays_for_no_more_images_than_its_limit(invalidations: Invalidations) -> None:
     first, second, third, later = (bill(name, *IDS[:3]) for name in "abcd")
     later = replace(later, month="2026-12")
     for each, count in ((first, 3), (second, 2), (third, 0), (later, 3)):
@@ -53,11 +52,9 @@ def test_a_month_pays_for_no_more_images_than_its_limit(kind: str, aws: Aws) -> 
     assert invalidations.pay(bill("e", IDS[0]), 0).image_ids == ()
 
 
-@BOTH
 @pytest.mark.guards("edge-repetition-not-charged")
 @pytest.mark.guards("edge-repetition-paid-once")
-def test_a_bill_is_paid_once_however_often_its_messages_come(kind: str, aws: Aws) -> None:
-    invalidations = invalidations_of(kind, aws)
+def test_a_bill_is_paid_once_however_often_its_messages_come(invalidations: Invalidations) -> None:
     first = bill("a", *IDS[:3])
     for _ in range(2):
         assert invalidations.pay(first, 4) == paid(first, 3)
@@ -67,11 +64,9 @@ def test_a_bill_is_paid_once_however_often_its_messages_come(kind: str, aws: Aws
     assert invalidations.pay(bill("b", *IDS[:3]), 4) == paid(bill("b", *IDS[:3]), 1)
 
 
-@BOTH
 @pytest.mark.guards("edge-open-payment-kept")
 @pytest.mark.guards("edge-settles-its-own")
-def test_an_open_payment_is_everybodys_until_it_is_settled(kind: str, aws: Aws) -> None:
-    invalidations = invalidations_of(kind, aws)
+def test_an_open_payment_is_everybodys_until_it_is_settled(invalidations: Invalidations) -> None:
     first, second = bill("a", *IDS[:3]), bill("b", IDS[4])
     invalidations.pay(first, 9)
     assert invalidations.pay(second, 9) == paid(first, 3)

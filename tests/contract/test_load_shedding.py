@@ -38,7 +38,6 @@ from tests.contract.functions import (
     problem_of,
     received,
 )
-from tests.contract.stores import BOTH
 from tests.support.fakes.load_shedding import FakeDepths, FakeThroughput, FakeTokenBuckets
 from tests.support.faults import refuse
 
@@ -53,7 +52,6 @@ def buckets_of(kind: str, aws: Aws) -> TokenBuckets:
 
 
 @pytest.mark.guards("allowances-conditional-take")
-@BOTH
 def test_a_bucket_gives_a_burst_then_nothing_and_then_the_rate(kind: str, aws: Aws) -> None:
     buckets, allowance, now = buckets_of(kind, aws), Allowance(requests_per_second=10, burst=3), NOW * 1000
     at_once = [buckets.take("acme", allowance, now) for _ in range(4)]
@@ -64,7 +62,6 @@ def test_a_bucket_gives_a_burst_then_nothing_and_then_the_rate(kind: str, aws: A
     assert buckets.take("globex", allowance, now).is_taken, "buckets are apart"
 
 
-@BOTH
 def test_a_bucket_that_is_forgotten_is_full(kind: str, aws: Aws) -> None:
     buckets, allowance, now = buckets_of(kind, aws), Allowance(requests_per_second=10, burst=1), NOW * 1000
     for name in ("acme", "globex"):
@@ -74,7 +71,6 @@ def test_a_bucket_that_is_forgotten_is_full(kind: str, aws: Aws) -> None:
     assert [buckets.take(name, allowance, now).is_taken for name in ("acme", "globex")] == [True, False]
 
 
-@BOTH
 def test_a_bucket_that_nobody_has_used_for_long_is_full_and_no_more(kind: str, aws: Aws) -> None:
     buckets, allowance = buckets_of(kind, aws), Allowance(requests_per_second=10, burst=2)
     buckets.take("acme", allowance, NOW * 1000)
@@ -122,7 +118,6 @@ def test_a_token_costs_one_write_in_a_burst_and_now_and_then(aws: Aws) -> None:
     assert len(writes) == 4
 
 
-@BOTH
 def test_throughput_add_up_by_the_minute_and_the_latest_come_first(kind: str, aws: Aws) -> None:
     throughput: Throughput = (
         FakeThroughput() if kind == "fake" else ThroughputTable(boto3.client("dynamodb"), aws.throughput_table)
@@ -137,7 +132,6 @@ def test_throughput_add_up_by_the_minute_and_the_latest_come_first(kind: str, aw
     assert [work.busy_milliseconds for work in latest] == [21, 1, 1, 1, 1]
 
 
-@BOTH
 @pytest.mark.guards("noisy-own-partition")
 def test_whom_a_lane_worked_for_adds_up_by_the_minute_beside_its_throughput(kind: str, aws: Aws) -> None:
     throughput: Throughput = (
@@ -154,7 +148,6 @@ def test_whom_a_lane_worked_for_adds_up_by_the_minute_beside_its_throughput(kind
     assert throughput.latest("slow", NOW) == [Work(settled=1, busy_milliseconds=1)]
 
 
-@BOTH
 def test_a_rate_of_hours_ago_is_remembered_and_one_of_yesterday_is_not(kind: str, aws: Aws) -> None:
     throughput: Throughput = (
         FakeThroughput() if kind == "fake" else ThroughputTable(boto3.client("dynamodb"), aws.throughput_table)
@@ -164,7 +157,6 @@ def test_a_rate_of_hours_ago_is_remembered_and_one_of_yesterday_is_not(kind: str
     assert throughput.latest("slow", NOW + DAY) == []
 
 
-@BOTH
 def test_a_lanes_depth_counts_waiting_and_in_flight_messages(kind: str, aws: Aws) -> None:
     sqs = boto3.client("sqs")
     for delay_seconds in (0, 0, 0, 900):
@@ -176,7 +168,6 @@ def test_a_lanes_depth_counts_waiting_and_in_flight_messages(kind: str, aws: Aws
 
 
 @pytest.mark.guards("allowances-prefetch-fuller-half")
-@BOTH
 def test_several_tokens_are_given_at_once_while_half_the_bucket_is_left(kind: str, aws: Aws) -> None:
     buckets, allowance, now = buckets_of(kind, aws), Allowance(requests_per_second=10, burst=10), NOW * 1000
     takes = [buckets.take("acme", allowance, now, 3) for _ in range(9)]

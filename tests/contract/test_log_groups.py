@@ -14,7 +14,6 @@ from darkroom_cli.operator.aws.log_groups import LogGroups
 from darkroom_cli.operator.domain.trace import LogLine
 from darkroom_cli.operator.ports import LogLines
 from tests.contract.conftest import Aws
-from tests.contract.stores import BOTH
 from tests.support.fakes.logs import FakeLogLines
 
 NOW = 1_795_251_600_000
@@ -43,7 +42,6 @@ def texts(lines: LogLines, *, since: int = -1000, until: int = 1000) -> list[str
     return [line.message for line in lines.containing("worker", ID, since=NOW + since, until=NOW + until)]
 
 
-@BOTH
 def test_the_lines_in_which_a_text_is_are_found_in_their_time(kind: str, aws: Aws) -> None:
     lines = logged(
         kind,

@@ -21,7 +21,6 @@ from darkroom.http.edge import variants
 from darkroom.ports.edge import MadeVariant, MadeVariants, VariantLeases
 from tests.contract.conftest import Aws
 from tests.contract.functions import PHOTO, Context, load
-from tests.contract.stores import BOTH
 from tests.support.fakes.edge import FakeMadeVariants, FakeVariantLeases
 from tests.support.faults import refuse
 from tests.support.images import NOW, pending
@@ -31,19 +30,19 @@ KEY = f"public/{ID}/t{ENGINE}/w_32.webp"
 MADE = MadeVariant(key=KEY, image_id=ID, media_type="image/webp", viewer_seconds=86_400, body=b"bytes")
 
 
-def made_of(kind: str, aws: Aws) -> MadeVariants:
+@pytest.fixture
+def made(kind: str, aws: Aws) -> MadeVariants:
     return FakeMadeVariants() if kind == "fake" else MadeVariantsBucket(boto3.client("s3"), aws.outputs_bucket)
 
 
-def leases_of(kind: str, aws: Aws) -> VariantLeases:
+@pytest.fixture
+def leases(kind: str, aws: Aws) -> VariantLeases:
     client = boto3.client("dynamodb")
     return FakeVariantLeases() if kind == "fake" else VariantLeasesTable(client, aws.token_buckets_table)
 
 
-@BOTH
 @pytest.mark.guards("on-request-never-overwritten")
-def test_what_is_made_is_put_once_and_read_as_it_was_put(kind: str, aws: Aws) -> None:
-    made = made_of(kind, aws)
+def test_what_is_made_is_put_once_and_read_as_it_was_put(made: MadeVariants) -> None:
     assert made.get(KEY) is None
     assert made.put_if_absent(MADE)
     assert not made.put_if_absent(replace(MADE, body=b"others"))
@@ -53,10 +52,8 @@ def test_what_is_made_is_put_once_and_read_as_it_was_put(kind: str, aws: Aws) ->
     assert made.get(KEY) is None
 
 
-@BOTH
 @pytest.mark.guards("on-request-recipes-variants-kept")
-def test_all_that_was_made_of_an_image_is_removed_and_nothing_else(kind: str, aws: Aws) -> None:
-    made = made_of(kind, aws)
+def test_all_that_was_made_of_an_image_is_removed_and_nothing_else(made: MadeVariants) -> None:
     kept = f"public/{ID}/1/thumb.jpg", f"public/1{ID[1:]}/t1/w_1.jpg"
     for key in (KEY, f"public/{ID}/t2/w_1.jpg", *kept):
         made.put_if_absent(replace(MADE, key=key))
@@ -78,12 +75,10 @@ def test_an_object_has_what_the_edge_and_the_lifecycle_rule_need(aws: Aws) -> No
     assert tags == [{"Key": "made", "Value": "on-request"}]
 
 
-@BOTH
 @pytest.mark.guards("on-request-lease-lapses")
 @pytest.mark.guards("on-request-lease-lost-answer")
 @pytest.mark.guards("on-request-lease-of-another")
-def test_a_lease_is_one_owners_until_it_lapses_or_is_given_back(kind: str, aws: Aws) -> None:
-    leases = leases_of(kind, aws)
+def test_a_lease_is_one_owners_until_it_lapses_or_is_given_back(leases: VariantLeases) -> None:
     assert leases.take(KEY, "a", now=NOW, until=NOW + 1000)
     assert leases.take(KEY, "a", now=NOW, until=NOW + 1000)  # its answer was lost
     assert not leases.take(KEY, "b", now=NOW + 999, until=NOW + 2000)
@@ -95,11 +90,9 @@ def test_a_lease_is_one_owners_until_it_lapses_or_is_given_back(kind: str, aws: 
     assert leases.take(KEY, "a", now=NOW, until=NOW + 1000)
 
 
-@BOTH
 @pytest.mark.guards("on-request-count")
 @pytest.mark.guards("on-request-counted-once")
-def test_an_images_variants_are_counted_once_each(kind: str, aws: Aws) -> None:
-    leases = leases_of(kind, aws)
+def test_an_images_variants_are_counted_once_each(leases: VariantLeases) -> None:
     told = [("w_1", True), ("w_2", True), ("w_3", False), ("w_2", True)]
     assert [(name, leases.count(ID, f"x/{name}", most=2, forget_at=NOW)) for name, _ in told] == told
 

@@ -37,7 +37,7 @@ from darkroom_cli.top.work import DEPLOYED_SECONDS, ports_of
 from repository.expand_template import resources
 from repository.report import ROOT
 from tests.contract.conftest import REGION, Aws
-from tests.contract.stores import BOTH, spy
+from tests.contract.stores import spy
 from tests.support.fakes.observation import EMPTY, FakeQueueCounts, count
 from tests.support.faults import refuse
 
@@ -55,7 +55,6 @@ def at_nine() -> Iterator[None]:
 # ── Queues ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@BOTH
 def test_a_queue_is_counted_by_what_its_messages_wait_for(kind: str, aws: Aws) -> None:
     counts: QueueCounts
     if kind == "fake":

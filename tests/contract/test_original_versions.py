@@ -23,7 +23,7 @@ from darkroom_cli.operator.operations.images.remove_orphans import RemoveOrphans
 from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
 from darkroom_cli.operator.ports import ImageRegistry, OriginalVersions
 from tests.contract.conftest import Aws
-from tests.contract.stores import BOTH, spy
+from tests.contract.stores import spy
 from tests.support.fakes import FakeImages, FakeVersionedOriginals
 from tests.support.fakes.audit import trail_of
 from tests.support.images import pending
@@ -78,7 +78,6 @@ class Bucket:
         return versions
 
 
-@BOTH
 def test_all_versions_and_markers_are_listed_by_their_keys(kind: str, aws: Aws, clock: Any) -> None:
     bucket = Bucket(kind, aws, clock)
     assert bucket.all() == []
@@ -102,7 +101,6 @@ def test_all_versions_and_markers_are_listed_by_their_keys(kind: str, aws: Aws, 
     assert [version.image_id for version in bucket.all()] == [FIRST, FIRST, SECOND]
 
 
-@BOTH
 def test_a_hidden_original_is_read_by_its_version_and_not_taken_over(kind: str, aws: Aws, clock: Any) -> None:
     bucket = Bucket(kind, aws, clock)
     hidden = bucket.put(FIRST)
@@ -114,7 +112,6 @@ def test_a_hidden_original_is_read_by_its_version_and_not_taken_over(kind: str, 
     assert {bucket.originals.get(FIRST, version.version_id) for version in (hidden, again)} == {b"photo"}
 
 
-@BOTH
 def test_versions_are_removed_and_no_others(kind: str, aws: Aws, clock: Any) -> None:
     bucket = Bucket(kind, aws, clock)
     first, second = bucket.put(FIRST), bucket.put(SECOND)
@@ -126,7 +123,6 @@ def test_versions_are_removed_and_no_others(kind: str, aws: Aws, clock: Any) -> 
     assert bucket.put(FIRST) == again
 
 
-@BOTH
 def test_an_original_without_its_marker_is_met_again(kind: str, aws: Aws, clock: Any) -> None:
     bucket = Bucket(kind, aws, clock)
     first = bucket.put(FIRST)
@@ -134,7 +130,6 @@ def test_an_original_without_its_marker_is_met_again(kind: str, aws: Aws, clock:
     assert bucket.put(FIRST) == first
 
 
-@BOTH
 def test_nothing_is_hidden_and_removed_where_nothing_is_named(kind: str, aws: Aws, clock: Any) -> None:
     bucket = Bucket(kind, aws, clock)
     bucket.put(FIRST)
@@ -143,7 +138,6 @@ def test_nothing_is_hidden_and_removed_where_nothing_is_named(kind: str, aws: Aw
     assert len(bucket.all()) == 1
 
 
-@BOTH
 def test_known_are_the_ids_that_have_a_row(kind: str, aws: Aws, clock: Any) -> None:
     images = Bucket(kind, aws, clock).images
     images.create(pending(image_id=FIRST))
@@ -213,7 +207,6 @@ def test_an_original_that_goes_while_it_is_looked_at_is_for_the_client_to_send_a
         )
 
 
-@BOTH
 def test_orphans_are_found_and_removed_and_nothing_else(kind: str, aws: Aws, clock: Any) -> None:
     bucket = Bucket(kind, aws, clock)
     kept = bucket.put(FIRST)

@@ -19,7 +19,6 @@ from darkroom.domain.kernel.errors import Retryable
 from darkroom.ports.images import OutcomeCounts
 from tests.contract.conftest import Aws
 from tests.contract.functions import Functions, call, document, received
-from tests.contract.stores import BOTH
 from tests.support.fakes.load_shedding import FakeOutcomes
 from tests.support.faults import refuse
 
@@ -27,13 +26,12 @@ NOW = 1_795_251_600_000
 EVERYTHING = Outcomes(attempts=5, failed_attempts=4, failing_marks=frozenset({7, 255}), ended=3, late=2, given_up=1)
 
 
-def counts_of(kind: str, aws: Aws) -> OutcomeCounts:
+@pytest.fixture
+def counts(kind: str, aws: Aws) -> OutcomeCounts:
     return FakeOutcomes() if kind == "fake" else OutcomesTable(boto3.client("dynamodb"), aws.throughput_table)
 
 
-@BOTH
-def test_outcomes_add_up_by_lane_and_minute(kind: str, aws: Aws) -> None:
-    counts = counts_of(kind, aws)
+def test_outcomes_add_up_by_lane_and_minute(counts: OutcomeCounts) -> None:
     assert counts.since("slow", 0) == {}
     counts.add("slow", NOW, EVERYTHING)
     counts.add("slow", NOW, failed_attempt("x"))

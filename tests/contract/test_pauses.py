@@ -24,7 +24,7 @@ from darkroom_cli.operator.ports import PauseRegistry
 from tests.contract.conftest import Aws
 from tests.contract.drilled import Stack
 from tests.contract.functions import Functions, call, document
-from tests.contract.stores import BOTH, images_of, lose_first_answer
+from tests.contract.stores import images_of, lose_first_answer
 from tests.support.fakes.pauses import FakePauses
 from tests.support.faults import refuse
 from tests.support.images import pending
@@ -34,14 +34,13 @@ NOW = 1_795_251_600_000
 FAST = Pause(kind="lane", name="fast", since=NOW, reason="a bad deployment")
 
 
-def registry_of(kind: str, aws: Aws) -> PauseRegistry:
+@pytest.fixture
+def pauses(kind: str, aws: Aws) -> PauseRegistry:
     return FakePauses() if kind == "fake" else PauseRegistryTable(boto3.client("dynamodb"), aws.pauses_table)
 
 
-@BOTH
 @pytest.mark.guards("pause-twice-is-one", "pause-resumed-once")
-def test_a_pause_begins_once_ends_once_and_may_begin_again(kind: str, aws: Aws) -> None:
-    pauses = registry_of(kind, aws)
+def test_a_pause_begins_once_ends_once_and_may_begin_again(pauses: PauseRegistry) -> None:
     later = Pause(kind="lane", name="fast", since=NOW + 5, reason="again")
     assert pauses.resume("lane", "fast", NOW) is None
     assert pauses.pause(FAST) == pauses.pause(later) == FAST
@@ -119,7 +118,6 @@ def test_a_process_asks_again_after_some_seconds_and_goes_by_what_it_knows_while
     assert pauses().of("fast") == FAST, "what it last knew"
 
 
-@BOTH
 def test_parked_images_are_found_until_they_end(kind: str, aws: Aws) -> None:
     images = images_of(kind, aws)
     parked = park(pending(image_id="1" * 26), now=NOW)

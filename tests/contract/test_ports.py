@@ -63,37 +63,42 @@ from darkroom.ports.images import (
 )
 from darkroom.ports.kernel import Fenced
 from darkroom_cli.operator.aws.image_registry import ImageRegistryTable
+from darkroom_cli.operator.ports import ImageRegistry
 from tests.contract.conftest import Aws
-from tests.contract.stores import BOTH, images_of, spy
+from tests.contract.stores import images_of, spy
 from tests.support.fakes import FakeOnce, FakeOriginals, FakeOutputs
 from tests.support.fakes.messages import SIGNER
 from tests.support.faults import refuse
 from tests.support.images import CAUSE, NOW, pending, processing
 
 
+@pytest.fixture
+def images(kind: str, aws: Aws) -> ImageRegistry:
+    return images_of(kind, aws)
+
+
 def sha256(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
 
 
-def originals_of(kind: str, aws: Aws) -> Originals:
+@pytest.fixture
+def originals(kind: str, aws: Aws) -> Originals:
     return FakeOriginals() if kind == "fake" else OriginalsBucket(boto3.client("s3"), aws.originals_bucket)
 
 
-def outputs_of(kind: str, aws: Aws) -> Outputs:
+@pytest.fixture
+def outputs(kind: str, aws: Aws) -> Outputs:
     return FakeOutputs() if kind == "fake" else OutputsBucket(boto3.client("s3"), aws.outputs_bucket)
 
 
 # ── Images ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@BOTH
 def test_an_unknown_id_has_no_row(kind: str, aws: Aws) -> None:
     assert images_of(kind, aws).get("0" * 26) is None
 
 
-@BOTH
-def test_a_row_is_read_as_it_was_written(kind: str, aws: Aws) -> None:
-    images = images_of(kind, aws)
+def test_a_row_is_read_as_it_was_written(images: ImageRegistry) -> None:
     image = replace(
         processing(),
         process_at=NOW,
@@ -122,9 +127,7 @@ def test_a_row_is_read_as_it_was_written(kind: str, aws: Aws) -> None:
     assert images.get(image.image_id) == image
 
 
-@BOTH
-def test_a_row_with_a_recipe_of_the_clients_own_has_no_preset(kind: str, aws: Aws) -> None:
-    images = images_of(kind, aws)
+def test_a_row_with_a_recipe_of_the_clients_own_has_no_preset(images: ImageRegistry) -> None:
     every_field = {
         "name": "card", "width": 600, "height": 400, "fit": "cover", "gravity": {"x": 0.25, "y": 1}, "enlarge": True,
         "background": "#0a0b0c80", "format": "avif", "quality": 50, "effort": "small", "max_bytes": 20_000,
@@ -136,38 +139,30 @@ def test_a_row_with_a_recipe_of_the_clients_own_has_no_preset(kind: str, aws: Aw
     assert images.get(image.image_id) == image
 
 
-@BOTH
-def test_the_first_row_of_an_id_stays(kind: str, aws: Aws) -> None:
-    images = images_of(kind, aws)
+def test_the_first_row_of_an_id_stays(images: ImageRegistry) -> None:
     first = images.create(pending())
     assert images.create(pending(correlation_id="second")) == first
     assert images.get(first.image_id) == first
 
 
-@BOTH
-def test_a_change_is_written_and_counted(kind: str, aws: Aws) -> None:
-    images = images_of(kind, aws)
+def test_a_change_is_written_and_counted(images: ImageRegistry) -> None:
     before = images.create(pending())
     after = images.change(before, replace(before, status=Status.PROCESSING, attempt=1, claimed_by="me"))
     assert (after.status, after.attempt, after.version) == (Status.PROCESSING, 1, 2)
     assert images.get(before.image_id) == after
 
 
-@BOTH
-def test_what_a_change_leaves_out_goes(kind: str, aws: Aws) -> None:
-    images = images_of(kind, aws)
+def test_what_a_change_leaves_out_goes(images: ImageRegistry) -> None:
     before = images.create(processing())
     done = images.change(before, complete(before, (), notices=(), now=NOW))
     assert (done.lease_until, done.claimed_by, done.due_at) == (None, None, None)
 
 
 @pytest.mark.guards("fence-in-table-condition")
-@BOTH
 @pytest.mark.parametrize(
     "overtaken", [{"status": Status.DONE}, {"run": 2}, {"attempt": 2}], ids=lambda c: next(iter(c))
 )
-def test_a_change_of_a_row_that_moved_on_is_fenced(kind: str, overtaken: dict[str, Any], aws: Aws) -> None:
-    images = images_of(kind, aws)
+def test_a_change_of_a_row_that_moved_on_is_fenced(images: ImageRegistry, overtaken: dict[str, Any]) -> None:
     before = images.create(processing())
     current = images.change(before, replace(before, **overtaken))
     with pytest.raises(Fenced) as fenced:
@@ -176,9 +171,7 @@ def test_a_change_of_a_row_that_moved_on_is_fenced(kind: str, overtaken: dict[st
     assert images.get(before.image_id) == current
 
 
-@BOTH
-def test_a_wider_fence_holds_further_fields(kind: str, aws: Aws) -> None:
-    images = images_of(kind, aws)
+def test_a_wider_fence_holds_further_fields(images: ImageRegistry) -> None:
     before = images.create(pending())
     images.change(before, replace(before, schedule=1))
     with pytest.raises(Fenced):
@@ -189,25 +182,20 @@ def test_a_wider_fence_holds_further_fields(kind: str, aws: Aws) -> None:
         )
 
 
-@BOTH
-def test_a_fence_on_an_absent_field_holds_too(kind: str, aws: Aws) -> None:
-    images = images_of(kind, aws)
+def test_a_fence_on_an_absent_field_holds_too(images: ImageRegistry) -> None:
     before = images.create(pending(due_at=None))
     images.change(before, replace(before, due_at=NOW))
     with pytest.raises(Fenced):
         images.change(before, replace(before, due_at=NOW + 5), fence=("status", "run", "attempt", "due_at"))
 
 
-@BOTH
-def test_a_change_of_another_field_in_the_meantime_survives(kind: str, aws: Aws) -> None:
-    images = images_of(kind, aws)
+def test_a_change_of_another_field_in_the_meantime_survives(images: ImageRegistry) -> None:
     before = images.create(processing())
     images.change(before, replace(before, rescues=4))
     done = images.change(before, complete(before, (), notices=(), now=NOW))
     assert (done.status, done.rescues) == (Status.DONE, 4)
 
 
-@BOTH
 def test_a_change_of_a_row_that_is_gone_is_fenced(kind: str, aws: Aws) -> None:
     before = pending()
     with pytest.raises(Fenced) as fenced:
@@ -215,9 +203,7 @@ def test_a_change_of_a_row_that_is_gone_is_fenced(kind: str, aws: Aws) -> None:
     assert fenced.value.current is None
 
 
-@BOTH
-def test_the_due_index_lists_what_is_due_oldest_first(kind: str, aws: Aws) -> None:
-    images = images_of(kind, aws)
+def test_the_due_index_lists_what_is_due_oldest_first(images: ImageRegistry) -> None:
     shard = due_shard_of("0" * 26)
     ids = [name for name in (f"{number:026d}" for number in range(200)) if due_shard_of(name) == shard][:4]
     for offset, image_id in enumerate(ids):
@@ -229,9 +215,7 @@ def test_the_due_index_lists_what_is_due_oldest_first(kind: str, aws: Aws) -> No
     assert list(images.due("15" if shard != "15" else "14", NOW + 100, 10)) == []
 
 
-@BOTH
-def test_a_finished_image_leaves_the_due_index(kind: str, aws: Aws) -> None:
-    images = images_of(kind, aws)
+def test_a_finished_image_leaves_the_due_index(images: ImageRegistry) -> None:
     before = images.create(processing(due_at=NOW))
     images.change(before, complete(before, (), notices=(), now=NOW))
     assert list(images.due(due_shard_of(before.image_id), NOW, 10)) == []
@@ -243,9 +227,7 @@ def oldest_waiting(images: Images, lane: str) -> int | None:
     return min((since for since in instants if since is not None), default=None)
 
 
-@BOTH
-def test_the_oldest_unfinished_image_of_a_lane_is_told(kind: str, aws: Aws) -> None:
-    images = images_of(kind, aws)
+def test_the_oldest_unfinished_image_of_a_lane_is_told(images: ImageRegistry) -> None:
     assert oldest_waiting(images, "slow") is None
     rows = [images.create(pending(image_id=f"{n:026d}", waiting_since=NOW - n)) for n in range(12)]
     images.create(pending(image_id="1" * 26, waiting_since=NOW - 99, lane="fast"))
@@ -258,9 +240,7 @@ def test_the_oldest_unfinished_image_of_a_lane_is_told(kind: str, aws: Aws) -> N
         assert oldest_waiting(images, "bulk") == NOW - 200 - number
 
 
-@BOTH
-def test_the_waiting_index_lists_what_waits_since_some_time_oldest_first(kind: str, aws: Aws) -> None:
-    images = images_of(kind, aws)
+def test_the_waiting_index_lists_what_waits_since_some_time_oldest_first(images: ImageRegistry) -> None:
     shard = due_shard_of("0" * 26)
     ids = [name for name in (f"{number:026d}" for number in range(300)) if due_shard_of(name) == shard][:7]
     for offset, image_id in enumerate(ids):
@@ -313,9 +293,7 @@ def walk(images: Images, tenant_id: str, limit: int) -> tuple[list[int], int]:
     return seen, pages
 
 
-@BOTH
-def test_a_tenants_images_are_listed_newest_first_page_by_page(kind: str, aws: Aws) -> None:
-    images = images_of(kind, aws)
+def test_a_tenants_images_are_listed_newest_first_page_by_page(images: ImageRegistry) -> None:
     for number in range(7):
         images.create(pending(image_id=f"{number:026d}", created_at=NOW + number))
     images.create(pending(image_id="7" * 26, created_at=NOW + 99, tenant_id="another"))
@@ -324,17 +302,13 @@ def test_a_tenants_images_are_listed_newest_first_page_by_page(kind: str, aws: A
     assert walk(images, "nobody", 7) == ([], 1)
 
 
-@BOTH
-def test_images_of_the_same_millisecond_are_each_listed_once(kind: str, aws: Aws) -> None:
-    images = images_of(kind, aws)
+def test_images_of_the_same_millisecond_are_each_listed_once(images: ImageRegistry) -> None:
     for number in range(5):
         images.create(pending(image_id=f"{number:026d}", created_at=NOW))
     assert sorted(walk(images, "default", 2)[0]) == [0, 1, 2, 3, 4]
 
 
-@BOTH
-def test_the_list_goes_on_from_a_place_that_nobody_stands_at(kind: str, aws: Aws) -> None:
-    images = images_of(kind, aws)
+def test_the_list_goes_on_from_a_place_that_nobody_stands_at(images: ImageRegistry) -> None:
     for number in range(4):
         images.create(pending(image_id=f"{number:026d}", created_at=NOW + 10 * number))
     listed = images.newest("default", after=Cursor(created_at=NOW + 15, image_id="7" * 26), limit=9)
@@ -342,18 +316,16 @@ def test_the_list_goes_on_from_a_place_that_nobody_stands_at(kind: str, aws: Aws
 
 
 @pytest.mark.guards("list-deleted-leaves-index", case="aws")
-@BOTH
-def test_deleted_images_are_passed_over_and_cost_no_page_of_their_own(kind: str, aws: Aws) -> None:
-    images = images_of(kind, aws)
+def test_deleted_images_are_passed_over_and_cost_no_page_of_their_own(images: ImageRegistry) -> None:
     rows = [images.create(pending(image_id=f"{number:026d}", created_at=NOW + number)) for number in range(9)]
     for row in rows[2:]:
         images.change(row, delete(row, now=NOW))
     assert walk(images, "default", 2) == ([1, 0], 1)
 
 
-@BOTH
-def test_a_tenants_images_with_a_reference_are_listed_newest_first_until_they_are_deleted(kind: str, aws: Aws) -> None:
-    images = images_of(kind, aws)
+def test_a_tenants_images_with_a_reference_are_listed_newest_first_until_they_are_deleted(
+    images: ImageRegistry,
+) -> None:
     for number, reference in enumerate(["a", "b", "a", None, "a#b", "a", "A"]):
         images.create(pending(image_id=f"{number:026d}", created_at=NOW + number // 5, reference=reference))
     images.create(pending(image_id="7" * 26, tenant_id="another", reference="a"))
@@ -603,27 +575,21 @@ def test_an_attribute_of_a_newer_version_is_passed_over() -> None:
 # ── Originals and outputs ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@BOTH
-def test_an_original_is_read_as_it_was_put(kind: str, aws: Aws) -> None:
-    originals = originals_of(kind, aws)
+def test_an_original_is_read_as_it_was_put(originals: Originals) -> None:
     stored = originals.put_if_absent("0" * 26, b"photo", sha256=sha256(b"photo"), media_type="image/jpeg")
     assert (stored.sha256, stored.size_bytes) == (sha256(b"photo"), 5)
     assert originals.get("0" * 26, stored.version_id) == b"photo"
 
 
 @pytest.mark.guards("objects-put-if-none-match", "objects-stored-output-counts", case="aws")
-@BOTH
-def test_the_first_original_stays(kind: str, aws: Aws) -> None:
-    originals = originals_of(kind, aws)
+def test_the_first_original_stays(originals: Originals) -> None:
     first = originals.put_if_absent("0" * 26, b"photo", sha256=sha256(b"photo"), media_type="image/jpeg")
     second = originals.put_if_absent("0" * 26, b"other", sha256=sha256(b"other"), media_type="image/png")
     assert second == first
     assert originals.get("0" * 26, first.version_id) == b"photo"
 
 
-@BOTH
-def test_an_original_says_for_what_it_was_put_and_what_it_is(kind: str, aws: Aws) -> None:
-    originals = originals_of(kind, aws)
+def test_an_original_says_for_what_it_was_put_and_what_it_is(originals: Originals) -> None:
     first = originals.put_if_absent(
         "0" * 26, b"photo", sha256=sha256(b"photo"), media_type="image/jpeg", made_for="a1b2"
     )
@@ -635,16 +601,12 @@ def test_an_original_says_for_what_it_was_put_and_what_it_is(kind: str, aws: Aws
 
 
 @pytest.mark.guards("objects-put-if-none-match", "objects-stored-output-counts", case="aws")
-@BOTH
-def test_the_first_output_stays(kind: str, aws: Aws) -> None:
-    outputs = outputs_of(kind, aws)
+def test_the_first_output_stays(outputs: Outputs) -> None:
     first = outputs.put_if_absent("outputs/k.jpg", b"one", sha256=sha256(b"one"), media_type="image/jpeg")
     assert outputs.put_if_absent("outputs/k.jpg", b"other", sha256=sha256(b"other"), media_type="image/jpeg") == first
 
 
-@BOTH
-def test_an_images_outputs_go_with_all_their_runs_and_no_others(kind: str, aws: Aws) -> None:
-    outputs = outputs_of(kind, aws)
+def test_an_images_outputs_go_with_all_their_runs_and_no_others(outputs: Outputs) -> None:
     keys = [f"outputs/{image}/{run}/a.jpg" for image in ("0" * 26, "1" * 26) for run in (1, 2)]
     for key in keys:
         outputs.put_if_absent(key, b"b", sha256=sha256(b"b"), media_type="image/jpeg")
@@ -655,9 +617,7 @@ def test_an_images_outputs_go_with_all_their_runs_and_no_others(kind: str, aws: 
     assert [put.size_bytes for put in puts] == [2, 2, 1, 1]
 
 
-@BOTH
-def test_an_original_goes_with_every_version(kind: str, aws: Aws) -> None:
-    originals = originals_of(kind, aws)
+def test_an_original_goes_with_every_version(originals: Originals, kind: str, aws: Aws) -> None:
     first = originals.put_if_absent("0" * 26, b"one", sha256=sha256(b"one"), media_type="image/jpeg")
     other = originals.put_if_absent("1" * 26, b"two", sha256=sha256(b"two"), media_type="image/jpeg")
     for _ in range(2):
@@ -678,9 +638,7 @@ VARIANT = Variant(
 
 
 @pytest.mark.guards("objects-held-by-checksum", case="aws")
-@BOTH
-def test_an_output_is_held_with_its_bytes_and_not_with_others(kind: str, aws: Aws) -> None:
-    outputs = outputs_of(kind, aws)
+def test_an_output_is_held_with_its_bytes_and_not_with_others(outputs: Outputs) -> None:
     assert not outputs.holds(VARIANT)
     outputs.put_if_absent(VARIANT.key, b"b", sha256=sha256(b"b"), media_type="image/jpeg")
     assert outputs.holds(VARIANT)
@@ -785,12 +743,10 @@ def test_a_missing_output_is_not_held_whatever_s3_calls_it(aws: Aws, may_list: b
 @pytest.mark.guards("outputs-missing-checksum")
 def test_an_object_of_which_s3_has_no_sha256_is_not_held(aws: Aws) -> None:
     boto3.client("s3").put_object(Bucket=aws.outputs_bucket, Key=VARIANT.key, Body=b"b")
-    assert not outputs_of("aws", aws).holds(VARIANT)
+    assert not OutputsBucket(boto3.client("s3"), aws.outputs_bucket).holds(VARIANT)
 
 
-@BOTH
-def test_removed_outputs_are_gone_and_missing_ones_no_error(kind: str, aws: Aws) -> None:
-    outputs = outputs_of(kind, aws)
+def test_removed_outputs_are_gone_and_missing_ones_no_error(outputs: Outputs) -> None:
     outputs.put_if_absent("outputs/k.jpg", b"one", sha256=sha256(b"one"), media_type="image/jpeg")
     assert outputs.remove(["outputs/k.jpg", "outputs/missing.jpg", "outputs/k.jpg"]) == {}
     again = outputs.put_if_absent("outputs/k.jpg", b"new", sha256=sha256(b"new"), media_type="image/jpeg")
@@ -874,7 +830,9 @@ def test_an_outputs_address_is_in_the_region_of_its_bucket(ambient: None, monkey
 
 
 def test_outputs_carry_their_media_type_and_may_be_cached_for_good(aws: Aws) -> None:
-    outputs_of("aws", aws).put_if_absent("outputs/k.webp", b"x", sha256=sha256(b"x"), media_type="image/webp")
+    OutputsBucket(boto3.client("s3"), aws.outputs_bucket).put_if_absent(
+        "outputs/k.webp", b"x", sha256=sha256(b"x"), media_type="image/webp"
+    )
     head = boto3.client("s3").head_object(Bucket=aws.outputs_bucket, Key="outputs/k.webp")
     assert (head["ContentType"], head["CacheControl"]) == ("image/webp", "private, max-age=31536000, immutable")
 
@@ -901,7 +859,6 @@ def once_of(kind: str, aws: Aws) -> IdempotencyStore:
     return FakeOnce() if kind == "fake" else PowertoolsOnce(boto3.client("dynamodb"), aws.idempotency_table)
 
 
-@BOTH
 def test_work_whose_end_could_not_be_written_is_not_done_again(kind: str, aws: Aws) -> None:
     once, calls = once_of(kind, aws), []
 
@@ -918,7 +875,6 @@ def test_work_whose_end_could_not_be_written_is_not_done_again(kind: str, aws: A
     assert len(calls) == 3, "its end was written, or its worker died: nothing was kept"
 
 
-@BOTH
 def test_work_that_was_forgotten_is_done_again(kind: str, aws: Aws) -> None:
     once = once_of(kind, aws)
     memory: IdempotencyRecords = (
@@ -943,7 +899,6 @@ def test_work_that_was_forgotten_is_done_again(kind: str, aws: Aws) -> None:
 
 
 @pytest.mark.guards("memory-work-error-passed-on")
-@BOTH
 @pytest.mark.parametrize("is_first", [True, False])
 @pytest.mark.parametrize("error", [Rejected("code", "why"), Retryable("later"), ZeroDivisionError()])
 def test_work_that_raises_is_not_remembered(kind: str, error: Exception, is_first: bool, aws: Aws) -> None:

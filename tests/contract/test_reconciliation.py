@@ -16,7 +16,7 @@ from darkroom.domain.images.transitions import delete
 from darkroom.ports.bulk import DueRow, ImageListing, Reconciliations, StoredObjects
 from darkroom.ports.kernel import Fenced
 from tests.contract.conftest import Aws
-from tests.contract.stores import BOTH, images_of, spy
+from tests.contract.stores import images_of, spy
 from tests.support.fakes.originals import FakeVersionedOriginals
 from tests.support.fakes.reconciliation import (
     FakeImageListing,
@@ -47,7 +47,6 @@ def reconciliations(kind: str, aws: Aws, client: Any) -> Reconciliations:
     return FakeReconciliations() if kind == "fake" else ReconciliationsTable(client, aws.batches_table)
 
 
-@BOTH
 def test_there_is_one_and_it_changes_under_its_version(reconciliations: Reconciliations) -> None:
     assert reconciliations.get() is None
     row = reconciliations.create(Reconciliation(due_at=NOW))
@@ -63,7 +62,6 @@ def test_there_is_one_and_it_changes_under_its_version(reconciliations: Reconcil
     assert list(reconciliations.ids(1, after="0")) == []
 
 
-@BOTH
 def test_the_ids_of_a_night_come_with_its_row_and_in_order(reconciliations: Reconciliations) -> None:
     row = reconciliations.create(Reconciliation(due_at=NOW))
     first = reconciliations.put_ids(row, replace(row, nights=7, after="x"), [IDS[5], IDS[1]])
@@ -76,7 +74,6 @@ def test_the_ids_of_a_night_come_with_its_row_and_in_order(reconciliations: Reco
     assert list(reconciliations.ids(8, after="0")) == [IDS[6]]
 
 
-@BOTH
 def test_differences_are_recorded_by_name_and_removed(reconciliations: Reconciliations) -> None:
     other = replace(LOST, kind=DifferenceKind.ROW_WITHOUT_VARIANT, key=f"outputs/{IDS[0]}/1/small.jpg")
     for difference in (other, LOST, confirm(LOST, now=NOW * 2)):
@@ -101,7 +98,6 @@ def test_it_is_due_as_other_bulk_work_and_an_item_of_ids_fits_into_dynamodb(aws:
     assert len(put["ids"]["B"]) < 400_000 - 100
 
 
-@BOTH
 def test_all_images_of_a_range_are_listed_that_are_old_enough_and_not_deleted(kind: str, aws: Aws, client: Any) -> None:
     images: Any = images_of(kind, aws)
     listing: ImageListing = FakeImageListing(images) if kind == "fake" else ListedImages(client, aws.images_table)
@@ -143,7 +139,6 @@ def paged(arguments: dict[str, Any], call: Any, size: int) -> dict[str, Any]:
     }
 
 
-@BOTH
 @pytest.mark.parametrize("page_size", [1, 2, 1000])
 def test_the_versions_of_the_originals_of_a_range_come_in_the_order_of_ids(
     kind: str, page_size: int, aws: Aws, s3: Any
@@ -171,7 +166,6 @@ def test_the_versions_of_the_originals_of_a_range_come_in_the_order_of_ids(
     assert [image_id for image_id, _ in stored.between(IDS[6][:-1], IDS[6] + "0")] == [IDS[6]]
 
 
-@BOTH
 @pytest.mark.parametrize("page_size", [1, 1000])
 def test_the_variants_of_a_range_come_in_the_order_of_ids_for_whatever_visibility(
     kind: str, page_size: int, aws: Aws, s3: Any

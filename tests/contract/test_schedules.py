@@ -19,7 +19,7 @@ from local_aws.event_patterns import passes
 from repository.expand_template import resources
 from tests.contract.conftest import Aws
 from tests.contract.functions import Functions, call, received, written
-from tests.contract.stores import BOTH, lose_first_answer
+from tests.contract.stores import lose_first_answer
 from tests.support.fakes.batch_rows import FakeSchedules
 from tests.support.fakes.imports import FakeManifests
 
@@ -41,7 +41,6 @@ def added(number: int = 1, **plan: Any) -> Schedule:
     return add(Plan(name=f"n-{number}", **stated), now=NOW + number)
 
 
-@BOTH
 def test_a_schedule_is_added_once_changed_under_its_version_listed_and_removed(schedules: Schedules) -> None:
     assert schedules.get("sc_n-1") is None
     plan: dict[str, Any] = {"timezone": "Europe/Berlin", "missed": Missed.CATCH_UP, "jitter_seconds": 600}
@@ -61,7 +60,6 @@ def test_a_schedule_is_added_once_changed_under_its_version_listed_and_removed(s
     assert list(schedules.all()) == [ended]
 
 
-@BOTH
 @pytest.mark.guards("bulk-schedules-removed-as-read", case="aws")
 def test_a_schedule_that_has_changed_is_not_removed(schedules: Schedules) -> None:
     row = schedules.create(added())

@@ -16,7 +16,6 @@ from darkroom.aws.kernel.secrets import LEAST_SECONDS, REMEMBERED_SECONDS, Store
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.ports.kernel import Secret
 from tests.contract.conftest import Aws
-from tests.contract.stores import BOTH
 from tests.support.fakes.secrets import FakeSecret
 
 NOW = 1_795_251_600_000
@@ -75,7 +74,6 @@ def kept(kind: str) -> Kept:
     return InMemory() if kind == "fake" else InSecretsManager()
 
 
-@BOTH
 def test_a_new_secret_has_a_current_version_and_none_before(kind: str, aws: Aws) -> None:
     secret = kept(kind).secret
     current = secret.current()
@@ -85,7 +83,6 @@ def test_a_new_secret_has_a_current_version_and_none_before(kind: str, aws: Aws)
     assert current.text not in repr(current)
 
 
-@BOTH
 def test_the_version_before_the_current_one_is_known_and_no_older_one(kind: str, aws: Aws) -> None:
     keeper = kept(kind)
     first = keeper.secret.current()
@@ -98,7 +95,6 @@ def test_the_version_before_the_current_one_is_known_and_no_older_one(kind: str,
     assert keeper.secret.current().text == "third" * 13
 
 
-@BOTH
 def test_a_secret_that_was_never_read_is_not_known_in_an_outage(kind: str, aws: Aws) -> None:
     keeper = kept(kind)
     if isinstance(keeper, InSecretsManager):

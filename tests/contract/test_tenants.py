@@ -14,16 +14,16 @@ from darkroom_cli.operator.aws.tenant_registry import TenantRegistryTable
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
 from darkroom_cli.operator.ports import TenantRegistry
 from tests.contract.conftest import Aws
-from tests.contract.stores import ACME, BOTH, STORED, tenants_table_of
+from tests.contract.stores import ACME, STORED, tenants_table_of
 from tests.support.fakes.audit import trail_of
 from tests.support.fakes.tenants import FakeTenants
 
 
-def tenants_of(kind: str, aws: Aws) -> TenantRegistry:
+@pytest.fixture
+def tenants(kind: str, aws: Aws) -> TenantRegistry:
     return FakeTenants() if kind == "fake" else tenants_table_of(aws)
 
 
-@BOTH
 @pytest.mark.parametrize(
     "tenant",
     [
@@ -32,25 +32,20 @@ def tenants_of(kind: str, aws: Aws) -> TenantRegistry:
         replace(ACME, import_from=("s3://photos/acme/", "s3://exports/")),
     ],
 )
-def test_a_tenant_is_read_as_it_was_added(kind: str, tenant: Tenant, aws: Aws) -> None:
-    tenants = tenants_of(kind, aws)
+def test_a_tenant_is_read_as_it_was_added(tenants: TenantRegistry, tenant: Tenant) -> None:
     assert tenants.tenant("acme") is None
     assert tenants.add_tenant(tenant) == tenant == tenants.tenant("acme")
 
 
-@BOTH
-def test_the_first_tenant_of_a_name_and_the_first_key_of_an_id_stay(kind: str, aws: Aws) -> None:
-    tenants = tenants_of(kind, aws)
+def test_the_first_tenant_of_a_name_and_the_first_key_of_an_id_stay(tenants: TenantRegistry) -> None:
     tenants.add_tenant(ACME)
     assert tenants.add_tenant(replace(ACME, tier=Tier.FREE)) == ACME == tenants.tenant("acme")
     tenants.add_key(STORED)
     assert tenants.add_key(replace(STORED, tenant_id="other")) == STORED == tenants.key(STORED.key_id)
 
 
-@BOTH
 @pytest.mark.parametrize("label", ["ci", None])
-def test_a_key_is_read_as_it_was_added_and_revoked_once(kind: str, label: str | None, aws: Aws) -> None:
-    tenants = tenants_of(kind, aws)
+def test_a_key_is_read_as_it_was_added_and_revoked_once(tenants: TenantRegistry, label: str | None) -> None:
     key = replace(STORED, label=label)
     assert tenants.key(key.key_id) is None and tenants.revoke_key(key.key_id, 5) is None
     assert tenants.key(key.key_id) is None, "what is not there is not made by revoking it"
@@ -59,26 +54,20 @@ def test_a_key_is_read_as_it_was_added_and_revoked_once(kind: str, label: str | 
     assert tenants.revoke_key(key.key_id, 6) == replace(key, revoked_at=5) == tenants.key(key.key_id)
 
 
-@BOTH
-def test_a_key_for_some_time_and_some_things_is_read_as_it_was_added(kind: str, aws: Aws) -> None:
-    tenants = tenants_of(kind, aws)
+def test_a_key_for_some_time_and_some_things_is_read_as_it_was_added(tenants: TenantRegistry) -> None:
     key = replace(STORED, expires_at=9, scopes=("images:read", "images:write"), last_used_on="2026-11-20")
     assert tenants.add_key(key) == key == tenants.key(key.key_id)
 
 
 @pytest.mark.guards("key-rotation-never-prolongs")
-@BOTH
-def test_a_key_expires_at_the_earliest_instant_that_anybody_gave_it(kind: str, aws: Aws) -> None:
-    tenants = tenants_of(kind, aws)
+def test_a_key_expires_at_the_earliest_instant_that_anybody_gave_it(tenants: TenantRegistry) -> None:
     assert tenants.expire_key(STORED.key_id, 50) is None and tenants.key(STORED.key_id) is None
     tenants.add_key(STORED)
     for at, then in ((50, 50), (60, 50), (50, 50), (40, 40)):
         assert tenants.expire_key(STORED.key_id, at) == replace(STORED, expires_at=then) == tenants.key(STORED.key_id)
 
 
-@BOTH
-def test_the_latest_day_of_a_keys_use_is_kept(kind: str, aws: Aws) -> None:
-    tenants = tenants_of(kind, aws)
+def test_the_latest_day_of_a_keys_use_is_kept(tenants: TenantRegistry) -> None:
     tenants.note_use(STORED.key_id, "2026-11-20")
     assert tenants.key(STORED.key_id) is None, "what is not there is not made by its use"
     tenants.add_key(STORED)
@@ -87,9 +76,7 @@ def test_the_latest_day_of_a_keys_use_is_kept(kind: str, aws: Aws) -> None:
         assert tenants.key(STORED.key_id) == replace(STORED, last_used_on=then)
 
 
-@BOTH
-def test_what_is_removed_is_gone_and_nothing_else(kind: str, aws: Aws) -> None:
-    tenants = tenants_of(kind, aws)
+def test_what_is_removed_is_gone_and_nothing_else(tenants: TenantRegistry) -> None:
     other = replace(STORED, key_id="00000000")
     for key in (STORED, other):
         tenants.add_key(key)
@@ -102,9 +89,7 @@ def test_what_is_removed_is_gone_and_nothing_else(kind: str, aws: Aws) -> None:
     assert (tenants.tenant("acme"), tenants.key(other.key_id)) == (None, other)
 
 
-@BOTH
-def test_of_a_tenant_only_what_differs_is_changed(kind: str, aws: Aws) -> None:
-    tenants = tenants_of(kind, aws)
+def test_of_a_tenant_only_what_differs_is_changed(tenants: TenantRegistry) -> None:
     assert tenants.change_tenant(ACME, replace(ACME, tier=Tier.FREE)) is None
     assert tenants.tenant("acme") is None, "what is not there is not made by changing it"
     tenants.add_tenant(ACME)
@@ -116,9 +101,7 @@ def test_of_a_tenant_only_what_differs_is_changed(kind: str, aws: Aws) -> None:
     assert tenants.change_tenant(changed, changed) == replace(changed, burst=None), "no change is none"
 
 
-@BOTH
-def test_tenants_and_keys_are_listed_in_order_and_apart(kind: str, aws: Aws) -> None:
-    tenants = tenants_of(kind, aws)
+def test_tenants_and_keys_are_listed_in_order_and_apart(tenants: TenantRegistry) -> None:
     others = [replace(ACME, tenant_id=name) for name in ("key", "Zeta", "zeta")]
     keys = [replace(STORED, key_id=f"0000000{n}", created_at=9 - n, tenant_id="zeta") for n in range(3)]
     for tenant in (ACME, *others):

@@ -48,7 +48,7 @@ from tests.contract.functions import (
     received,
     written,
 )
-from tests.contract.stores import ACME, BOTH, STORED
+from tests.contract.stores import ACME, STORED
 from tests.support.fakes import FakeImages
 from tests.support.fakes.batch_rows import FakeBatches
 from tests.support.fakes.events import FakeUsage
@@ -160,7 +160,6 @@ def test_the_reason_repeats_nothing_of_what_clients_have_written() -> None:
 # ── The port ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@BOTH
 def test_an_unreadable_row_is_neither_read_nor_written_and_is_there(kind: str, aws: Aws) -> None:
     image = pending()
     images = images_with(kind, aws, image)
@@ -178,7 +177,6 @@ def test_an_unreadable_row_is_neither_read_nor_written_and_is_there(kind: str, a
     assert images.known([image.image_id]) == {image.image_id}
 
 
-@BOTH
 def test_of_many_rows_an_unreadable_one_takes_its_own_place_alone(kind: str, aws: Aws) -> None:
     images = images_with(kind, aws, pending(image_id="0" * 26))
     good = images.create(pending(image_id="1" * 26))
@@ -191,7 +189,6 @@ def test_of_many_rows_an_unreadable_one_takes_its_own_place_alone(kind: str, aws
     assert [row.row_id for row in everything if isinstance(row, UnreadableRow)] == ["0" * 26]
 
 
-@BOTH
 def test_the_indexes_list_an_unreadable_row_as_any_other(kind: str, aws: Aws) -> None:
     image = pending(due_at=NOW, waiting_since=NOW)
     images, shard = images_with(kind, aws, image), due_shard_of(image.image_id)
@@ -201,7 +198,6 @@ def test_the_indexes_list_an_unreadable_row_as_any_other(kind: str, aws: Aws) ->
 
 
 @pytest.mark.guards("unreadable-postponed-only-if-due", case="aws")
-@BOTH
 def test_a_look_is_postponed_once_and_nothing_else_of_the_row_is_touched(kind: str, aws: Aws) -> None:
     image = pending(due_at=NOW)
     images, shard = images_with(kind, aws, image), due_shard_of(image.image_id)
@@ -214,7 +210,6 @@ def test_a_look_is_postponed_once_and_nothing_else_of_the_row_is_touched(kind: s
         assert item_of(aws, image.image_id) == newer(replace(image, due_at=NOW + 600))
 
 
-@BOTH
 def test_a_readable_row_is_postponed_alike(kind: str, aws: Aws) -> None:
     images = images_with(kind, aws)
     image = images.create(pending(due_at=NOW))
@@ -223,7 +218,6 @@ def test_a_readable_row_is_postponed_alike(kind: str, aws: Aws) -> None:
 
 
 @pytest.mark.guards("unreadable-oldest-looks-behind", case="aws")
-@BOTH
 def test_unreadable_rows_hide_no_older_image_of_their_lane(kind: str, aws: Aws) -> None:
     ids = [image_id for n in range(300) if due_shard_of(image_id := f"{n:026d}") == "07"]
     bad = [pending(image_id=image_id, waiting_since=NOW - 99) for image_id in ids[:7]]
@@ -419,7 +413,6 @@ def webhooks_of(kind: str, aws: Aws) -> tuple[Endpoints, Deliveries, Callable[[E
 
 
 @pytest.mark.guards("unreadable-endpoint-isolated", case="aws")
-@BOTH
 def test_of_a_tenants_endpoints_an_unreadable_one_takes_its_own_place_alone(kind: str, aws: Aws) -> None:
     endpoints, _, hide = webhooks_of(kind, aws)
     bad, good = endpoint(0, due_at=NOW), endpoint(1)
@@ -461,7 +454,6 @@ def test_an_endpoint_that_lost_its_place_to_an_unreadable_one_is_gone(aws: Aws) 
 
 
 @pytest.mark.guards("unreadable-postpone-fence", case="aws")
-@BOTH
 def test_a_delivery_that_cannot_be_read_is_named_and_postponed_once(kind: str, aws: Aws) -> None:
     _, deliveries, hide = webhooks_of(kind, aws)
     bad, good = delivery(1), delivery(2)
@@ -541,7 +533,6 @@ def test_a_webhook_that_a_newer_version_wrote_is_unavailable_and_left_alone(
 
 
 @pytest.mark.guards("isolated-tenant-row", "unreadable-key-erased", case="aws")
-@BOTH
 def test_a_tenant_or_a_key_that_cannot_be_read_concerns_no_other(kind: str, aws: Aws) -> None:
     fake = FakeTenants(unreadable_tenants={"next"}, unreadable_keys={"00000009"})
     table = TenantRegistryTable(boto3.client("dynamodb"), aws.tenants_table)

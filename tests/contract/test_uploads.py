@@ -25,7 +25,6 @@ from darkroom.domain.kernel.message import read_message
 from darkroom.ports.uploads import UploadQueue, Uploads
 from tests.contract.conftest import Aws
 from tests.contract.functions import Functions, call, document, http_event, problem, received
-from tests.contract.stores import BOTH
 from tests.support.fakes.damage import flipped
 from tests.support.fakes.messages import SIGNER
 from tests.support.fakes.pictures import jpeg
@@ -42,7 +41,6 @@ NOW = 1_795_251_600_999
 # ── The ports ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@BOTH
 def test_an_upload_is_there_from_when_it_came_until_it_is_removed(kind: str, aws: Aws) -> None:
     fake = FakeUploads()
     uploads: Uploads = fake if kind == "fake" else UploadsBucket(boto3.client("s3"), aws.uploads_bucket)
@@ -76,7 +74,6 @@ def test_an_object_that_does_not_match_the_checksum_that_s3_keeps_may_be_read_ag
         reads[bucket]()
 
 
-@BOTH
 def test_a_form_works_for_as_long_as_it_says(kind: str, aws: Aws) -> None:
     uploads: Uploads = FakeUploads() if kind == "fake" else UploadsBucket(s3_client(), aws.uploads_bucket)
     form = uploads.form_for(ID, sha256=SHA256, size_bytes=len(PHOTO), media_type="image/jpeg", seconds=300, now=NOW)
@@ -84,7 +81,6 @@ def test_a_form_works_for_as_long_as_it_says(kind: str, aws: Aws) -> None:
     assert form.fields["key"] == f"uploads/{ID}"
 
 
-@BOTH
 def test_a_reminder_arrives_in_its_tenants_share(kind: str, aws: Aws) -> None:
     fake, sqs = FakeUploadQueue(), boto3.client("sqs")
     queue: UploadQueue = fake if kind == "fake" else SqsUploadQueue(sqs, aws.upload_queue_url, SIGNER)

@@ -36,7 +36,6 @@ from darkroom.ports.kernel import Fenced, UnreadableRow
 from darkroom.ports.webhooks import Deliveries, DueDelivery, DueEndpoint, Endpoints
 from darkroom_cli.operator.aws.tenant_registry import TenantRegistryTable
 from tests.contract.conftest import Aws
-from tests.contract.stores import BOTH
 from tests.support.fakes.messages import SIGNER
 from tests.support.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from tests.support.webhooks import delivery, endpoint
@@ -88,7 +87,6 @@ FULL = endpoint(
 )
 
 
-@BOTH
 def test_an_endpoint_is_read_as_it_was_written(stores: tuple[Endpoints, Deliveries]) -> None:
     endpoints, _ = stores
     assert endpoints.create(FULL)
@@ -100,7 +98,6 @@ def test_an_endpoint_is_read_as_it_was_written(stores: tuple[Endpoints, Deliveri
 
 
 @pytest.mark.guards("webhook-row-put-once", case="aws")
-@BOTH
 def test_a_place_has_one_endpoint(stores: tuple[Endpoints, Deliveries]) -> None:
     endpoints, _ = stores
     first, second = endpoint(3, number=1), endpoint(3, number=2)
@@ -112,7 +109,6 @@ def test_a_place_has_one_endpoint(stores: tuple[Endpoints, Deliveries]) -> None:
 
 
 @pytest.mark.guards("webhook-endpoint-place-fence", case="aws")
-@BOTH
 def test_an_endpoint_that_lost_its_place_is_gone_for_everybody(stores: tuple[Endpoints, Deliveries]) -> None:
     endpoints, _ = stores
     first, second = endpoint(3, number=1), endpoint(3, number=2)
@@ -129,7 +125,6 @@ def test_an_endpoint_that_lost_its_place_is_gone_for_everybody(stores: tuple[End
 
 
 @pytest.mark.guards("webhook-row-version-fence", case="aws")
-@BOTH
 def test_of_two_writes_of_an_endpoint_one_wins(stores: tuple[Endpoints, Deliveries]) -> None:
     endpoints, _ = stores
     endpoints.create(row := endpoint())
@@ -140,7 +135,6 @@ def test_of_two_writes_of_an_endpoint_one_wins(stores: tuple[Endpoints, Deliveri
     assert endpoints.change(row, replace(row, failures=1)) == won, "the same write, whose answer was lost"
 
 
-@BOTH
 def test_a_write_does_not_bring_a_removed_endpoint_back(stores: tuple[Endpoints, Deliveries]) -> None:
     endpoints, _ = stores
     endpoints.create(row := endpoint())
@@ -150,7 +144,6 @@ def test_a_write_does_not_bring_a_removed_endpoint_back(stores: tuple[Endpoints,
     assert endpoints.get("acme", row.endpoint_id) is None
 
 
-@BOTH
 def test_due_endpoints_are_listed_by_shard_and_time(stores: tuple[Endpoints, Deliveries]) -> None:
     endpoints, _ = stores
     rows = [endpoint(place, due_at=NOW - place) for place in range(6)] + [endpoint(7, due_at=NOW + 1), endpoint(8)]
@@ -167,7 +160,6 @@ def test_due_endpoints_are_listed_by_shard_and_time(stores: tuple[Endpoints, Del
 
 
 @pytest.mark.guards("webhook-row-put-once", case="aws")
-@BOTH
 def test_a_delivery_is_read_as_it_was_written(stores: tuple[Endpoints, Deliveries]) -> None:
     _, deliveries = stores
     row = delivery()
@@ -183,7 +175,6 @@ def test_a_delivery_is_read_as_it_was_written(stores: tuple[Endpoints, Deliverie
 
 
 @pytest.mark.guards("webhook-row-version-fence", case="aws")
-@BOTH
 def test_of_two_claims_of_a_delivery_one_wins(stores: tuple[Endpoints, Deliveries]) -> None:
     _, deliveries = stores
     row = deliveries.create(delivery())
@@ -196,7 +187,6 @@ def test_of_two_claims_of_a_delivery_one_wins(stores: tuple[Endpoints, Deliverie
     assert deliveries.change(row, mine) == won, "the same claim, whose answer was lost"
 
 
-@BOTH
 def test_due_deliveries_are_those_that_have_not_ended(stores: tuple[Endpoints, Deliveries]) -> None:
     _, deliveries = stores
     waits = [NOW + 500, NOW - 7, NOW + 900]
@@ -210,7 +200,6 @@ def test_due_deliveries_are_those_that_have_not_ended(stores: tuple[Endpoints, D
     ]
 
 
-@BOTH
 def test_deliveries_are_paged_by_the_time_of_their_events(stores: tuple[Endpoints, Deliveries]) -> None:
     _, deliveries = stores
     rows = [delivery(number) for number in range(7)]
@@ -228,7 +217,6 @@ def test_deliveries_are_paged_by_the_time_of_their_events(stores: tuple[Endpoint
     assert list(some.deliveries) == [rows[5], rows[2]]
 
 
-@BOTH
 def test_all_deliveries_of_tenants_can_be_found_and_removed(stores: tuple[Endpoints, Deliveries]) -> None:
     _, deliveries = stores
     for number in range(3):
@@ -247,7 +235,6 @@ def test_all_deliveries_of_tenants_can_be_found_and_removed(stores: tuple[Endpoi
 
 
 @pytest.mark.guards("erasure-gone-endpoint-deliveries", case="aws")
-@BOTH
 def test_the_deliveries_of_an_image_are_found_by_it_at_endpoints_that_are_gone_too(
     stores: tuple[Endpoints, Deliveries],
 ) -> None:
@@ -325,7 +312,6 @@ def on_one_runway(count: int) -> list[InFlight]:
 @pytest.mark.guards(
     "webhook-runway-delivery-once", "webhook-runway-place-limit", "webhook-runway-place-owner", case="aws"
 )
-@BOTH
 def test_a_runway_takes_as_many_as_it_may_and_each_once(stores: tuple[Endpoints, Deliveries]) -> None:
     _, deliveries = stores
     first, second, third = on_one_runway(3)
@@ -344,7 +330,6 @@ def test_a_runway_takes_as_many_as_it_may_and_each_once(stores: tuple[Endpoints,
 
 
 @pytest.mark.guards("webhook-runway-lost-place-expires", case="aws")
-@BOTH
 def test_what_was_lost_on_a_runway_makes_room(stores: tuple[Endpoints, Deliveries]) -> None:
     _, deliveries = stores
     first, second, third = on_one_runway(3)
@@ -360,7 +345,6 @@ def test_what_was_lost_on_a_runway_makes_room(stores: tuple[Endpoints, Deliverie
     assert deliveries.take_place(to, replace(second, until=later + 60_000), now=later, most=2) == "full"
 
 
-@BOTH
 def test_a_runway_is_emptied_and_taken_again(stores: tuple[Endpoints, Deliveries]) -> None:
     _, deliveries = stores
     to = endpoint().endpoint_id
