@@ -158,8 +158,7 @@ def test_dead_letters_that_a_lost_answer_hides_are_not_said_to_be_all(aws: Aws) 
     assert not dead_letters.take("slow", 5).asked_again
 
 
-# ── Redrives
-# ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Redrives ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass

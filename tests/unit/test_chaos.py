@@ -123,8 +123,7 @@ def test_a_neighbour_may_be_a_minute_later_than_itself(before: float | None, aft
     assert (comparison.compared, bool(comparison.late)) == (1, late)
 
 
-# ── Once, and one dead letter
-# ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── Once, and one dead letter ────────────────────────────────────────────────────────────────────────────────────────
 
 FAILED_FIRST = replace(ATTEMPT, cause=Cause(error_type="E", message="m", stack="s"))
 SECOND = replace(ATTEMPT, number=2, started_at=NOW + 500)
@@ -184,13 +183,6 @@ def test_poison_that_is_not_where_it_should_be_is_astray(
     if is_dead_letter:
         dead_letters[DEAD_LETTERS[queue]] = {"junk"}
     assert bool(misrouted([poison], dead_letters)) is is_misrouted
-
-
-# ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def seconds(*instants: float) -> list[int]:
-    return [NOW + round(instant * 1000) for instant in instants]
 
 
 # ── How processes die ────────────────────────────────────────────────────────────────────────────────────────────────

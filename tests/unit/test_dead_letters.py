@@ -169,8 +169,7 @@ def test_a_queue_that_holds_more_than_was_read_is_named(world: DeadLetterWorld) 
     assert (listing.dead_letters, listing.incomplete, listing.depths) == (3, ("slow",), depths)
 
 
-# ── Replaying dead letter by dead letter
-# ───────────────────────────────────────────────────────────────────────────────────────
+# ── Replaying dead letter by dead letter ─────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_replay_opens_the_row_sends_its_message_and_removes_all_dead_letters_of_the_run() -> None:

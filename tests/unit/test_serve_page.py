@@ -47,16 +47,10 @@ PAGE = WebPage(tree=TREE, shell=SHELL, files={"main.js": MAIN, "vendor/preact.js
 # ── Which file a path leads to ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_root_is_the_shell_which_is_not_final() -> None:
+def test_the_root_is_the_shell_which_is_not_final_and_a_file_under_the_hash_of_all_files_is() -> None:
     assert serve_page(PAGE, "/app/") == FoundFile(file=SHELL, is_final=False)
-
-
-def test_a_file_under_the_hash_of_all_files_is_final() -> None:
     assert serve_page(PAGE, f"/app/{TREE}/main.js") == FoundFile(file=MAIN, is_final=True)
     assert serve_page(PAGE, f"/app/{TREE}/vendor/preact.js").is_final
-
-
-def test_the_page_is_at_its_root() -> None:
     with pytest.raises(Elsewhere):
         serve_page(PAGE, "/app")
 
@@ -145,6 +139,7 @@ def test_every_answer_protects_the_page() -> None:
         assert answer["headers"]["Referrer-Policy"] == "no-referrer"
         assert answer["headers"]["Cross-Origin-Opener-Policy"] == "same-origin"
         assert "camera=()" in answer["headers"]["Permissions-Policy"]
+    assert (answers[1]["statusCode"], answers[1]["headers"]["Location"]) == (301, "/app/"), "the page without its slash"
 
 
 @pytest.mark.guards("page-unknown-file-uncached")
@@ -155,11 +150,6 @@ def test_an_unknown_file_is_a_problem_that_nobody_keeps() -> None:
     assert (document["code"], document["correlation_id"]) == ("unknown_path", "r1")
 
 
-def test_the_page_without_its_slash_is_sent_on() -> None:
-    answer = redirect_to_page()
-    assert (answer["statusCode"], answer["headers"]["Location"]) == (301, "/app/")
-
-
 # ── What a browser lets it do ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -168,7 +158,7 @@ def policy(**sources: Any) -> dict[str, list[str]]:
     return {name: rest.split() for name, _, rest in (part.partition(" ") for part in text.split("; "))}
 
 
-def test_the_page_runs_its_own_files_and_calls_its_stack_alone() -> None:
+def test_the_page_runs_its_own_files_and_calls_its_stack_and_the_issuer_alone_each_named_once() -> None:
     assert policy() == {
         "default-src": ["'none'"],
         "script-src": ["'self'"],
@@ -183,13 +173,7 @@ def test_the_page_runs_its_own_files_and_calls_its_stack_alone() -> None:
         "require-trusted-types-for": ["'script'"],
         "trusted-types": ["darkroom"],
     }
-
-
-def test_it_may_call_the_issuer_where_callers_sign_in() -> None:
     assert policy(sign_in=["https://issuer.test"])["connect-src"][3:] == ["https://issuer.test"]
-
-
-def test_an_origin_is_named_once() -> None:
     assert content_security_policy(uploads="http://a", outputs="http://a").count("http://a") == 2  # pictures, requests
 
 

@@ -39,13 +39,10 @@ def test_who_keeps_to_the_rate_is_never_turned_away() -> None:
     assert taken(Allowance(requests_per_second=3, burst=1), [NOW + number * 333_334 for number in range(50)]) == 50
 
 
-def test_a_refusal_takes_nothing() -> None:
+def test_a_refusal_takes_nothing_and_the_wait_is_exact_and_no_longer() -> None:
     empty = NOW + 50 * interval_of(FREE)
     assert take(empty, FREE, NOW) == Take(tokens=0, tat=empty)
     assert seconds_to_next(empty, FREE, NOW) == 1, "a tenth of a second, rounded up"
-
-
-def test_the_wait_is_exact_and_no_longer() -> None:
     slow = Allowance(requests_per_second=1, burst=1)
     tat = take(None, slow, NOW).tat
     for later, seconds in ((0, 1), (1, 1), (999_999, 1), (1_000_000, 0)):
