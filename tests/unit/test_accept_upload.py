@@ -138,16 +138,6 @@ def test_a_notification_repeated_before_a_worker_has_begun_sends_the_possibly_lo
     assert len(world.lanes.sent) == 2
 
 
-def test_the_first_upload_counts_and_a_second_one_goes(world: World) -> None:
-    begun = world.begin(PHOTO)
-    world.upload(begun, PHOTO)
-    world.accept_upload(begun.image.image_id)
-    row = world.row(begun.image.image_id)
-    world.uploads.upload(begun.form, PHOTO)
-    world.accept_upload(begun.image.image_id)
-    assert (world.row(begun.image.image_id), world.uploads.objects) == (row, {})
-
-
 @pytest.mark.parametrize("failing", ["get", "put_if_absent"])
 def test_a_store_that_does_not_answer_leaves_the_image_waiting_for_the_next_news(failing: str) -> None:
     world = World()

@@ -45,12 +45,6 @@ def tenants() -> FakeTenants:
     return FakeTenants(tenants={"acme": ACME}, keys={KEY_ID: STORED})
 
 
-def test_a_key_opens_for_its_tenant(tenants: FakeTenants) -> None:
-    assert authorize_request(ports(tenants), f"Bearer {KEY}") == Caller(
-        tenant_id="acme", tier=Tier.PAID, allowance=Tier.PAID.allowance, quota=Tier.PAID.quota, key_id=KEY_ID
-    )
-
-
 def test_what_was_agreed_with_the_tenant_is_handed_on(tenants: FakeTenants) -> None:
     tenants.tenants["acme"] = replace(ACME, tier=Tier.FREE, requests_per_second=3, burst=4)
     caller = authorize_request(ports(tenants), f"Bearer {KEY}")

@@ -767,13 +767,6 @@ def test_a_suspended_tenants_deliveries_wait() -> None:
     assert world.rows(endpoint)[0].status is DeliveryStatus.DELIVERED
 
 
-def test_a_removed_endpoint_gets_nothing(world: WebhooksWorld, endpoint: Endpoint) -> None:
-    world.tell(event())
-    remove_webhook(world.manage(), TENANT, endpoint.endpoint_id)
-    assert world.run() == ["endpoint_gone"]
-    assert world.receiver.requests == []
-
-
 def test_an_endpoint_may_be_removed_while_a_delivery_is_on_its_way(world: WebhooksWorld, endpoint: Endpoint) -> None:
     meanwhile(world.receiver, "behaves", lambda _: remove_webhook(world.manage(), TENANT, endpoint.endpoint_id))
     assert world.send(event()) == ["delivered"]

@@ -55,12 +55,6 @@ def test_an_image_that_backs_off_is_sent_no_message_that_could_begin_nothing() -
         assert isinstance(look(duty.image, now=NOW + 1), Rescue)
 
 
-def test_a_due_image_without_attempts_is_given_up() -> None:
-    given_up = look(processing(due_at=NOW, lease_until=NOW - 1, attempt=5), now=NOW)
-    assert isinstance(given_up, GiveUp)
-    assert given_up.image.error is not None and given_up.image.error.code == "worker_lost"
-
-
 def test_a_backlog_explains_a_wait_but_not_a_dead_worker() -> None:
     lost = processing(due_at=NOW, lease_until=NOW - 1, not_before=NOW)
     assert isinstance(look(lost, now=NOW, backlog=10**6), Rescue)

@@ -19,8 +19,7 @@ from darkroom.operations.images.list_images import (
 )
 from darkroom.ports.images import Listed
 from darkroom.ports.kernel import UnreadableRow
-from tests.support.fakes import FakeImages, World
-from tests.support.fakes.pictures import jpeg
+from tests.support.fakes import FakeImages
 from tests.support.faults import meanwhile
 from tests.support.images import NOW, pending
 
@@ -47,31 +46,8 @@ def test_the_newest_come_first_and_each_page_goes_on_behind_the_one_before() -> 
         seen += ids(page)
         after, pages = page.next, pages + 1
     assert (seen, pages) == ([6, 5, 4, 3, 2, 1, 0], 3)
-
-
-def test_a_list_that_ends_with_a_page_says_so_on_that_page() -> None:
     assert page_of(many(4), limit=4).next is None
     assert page_of(FakeImages(), limit=4) == ImagePage(images=(), next=None)
-
-
-def test_what_comes_in_meanwhile_moves_nothing_that_is_yet_to_be_shown() -> None:
-    images = many(4)
-    first = page_of(images, limit=2)
-    images.create(pending(image_id="7" * 26, created_at=NOW + 99))
-    assert ids(page_of(images, limit=2, after=first.next)) == [1, 0]
-
-
-def test_images_of_one_millisecond_are_each_shown_once() -> None:
-    images = FakeImages()
-    for number in range(5):
-        images.create(pending(image_id=f"{number:026d}", created_at=NOW))
-    first = page_of(images, limit=2)
-    second = page_of(images, limit=9, after=first.next)
-    assert sorted(ids(first) + ids(second)) == [0, 1, 2, 3, 4]
-
-
-def test_another_tenants_images_are_not_shown() -> None:
-    assert list_images(ListImagesPorts(images=many(3)), ListQuery(limit=9), tenant_id="another").images == ()
 
 
 @pytest.mark.guards("list-deleted-left-out", "list-row-over-index")
@@ -88,14 +64,6 @@ def test_a_row_decides_whose_it_is_and_what_it_has_become_whatever_the_index_say
 
     images = Late(rows=many(3).rows)
     assert page_of(images, limit=9) == ImagePage(images=(), next=None)
-
-
-def test_withdrawn_images_leave_the_list_also_those_that_were_cancelled(world: World) -> None:
-    kept, gone = (world.submit(jpeg()).image.image_id for _ in range(2))
-    world.delete(gone)
-    assert world.row(gone).status is Status.CANCELLED
-    page = list_images(world.ports(ListImagesPorts), ListQuery(limit=9), tenant_id="default")
-    assert [image.image_id for image in page.images] == [kept]
 
 
 @pytest.mark.guards("list-full-page-ends")

@@ -24,7 +24,6 @@ from darkroom.domain.bulk.manifests import (
     rows_in,
 )
 from darkroom.domain.images.order import order_of
-from darkroom.domain.kernel.errors import Rejected
 from darkroom.egress import read_url
 
 CSV, JSONL = ManifestFormat
@@ -188,11 +187,3 @@ def test_a_row_asks_for_the_same_as_a_request_and_as_the_same_row_of_another_imp
     assert row.key == other.key != plain.key, "without a key it is that of the URL and the preset"
     assert {plain.order_for(batch).request_signature for batch in ("ba_1", "ba_2")} == {order_of().request_signature}
     assert plain.order_for("ba_1").batch == "ba_1"
-
-
-def test_a_url_is_checked_before_a_row_is_taken() -> None:
-    def refuse(url: str) -> None:
-        raise Rejected("invalid_url", "No.")
-
-    (row,) = rows(f"url\n{URL}\n".encode())
-    assert read_row(row, CSV, preset="standard", check_url=refuse) == RowProblem(row=1, field="url", message="No.")

@@ -22,16 +22,6 @@ def minute_of(world: World, minutes_ago: int = 0) -> int:
     return (world.now // MINUTE - minutes_ago) * MINUTE
 
 
-def test_where_nothing_waits_and_nothing_happened_everything_is_zero(world: World) -> None:
-    assert measured(world) == Measures(
-        oldest_seconds=dict.fromkeys(LANES, 0.0),
-        failing_percent=dict.fromkeys(LANES, 0.0),
-        fast_burn=dict.fromkeys(LANES, 0.0),
-        slow_burn=dict.fromkeys(LANES, 0.0),
-        dead=dict.fromkeys(LANES, 0),
-    )
-
-
 def test_each_lane_is_measured_by_itself(world: World) -> None:
     world.images.create(accepted_image(lane="fast", now=world.now - 42_000))
     failing = sum((failed_attempt(name) for name in "xyz"), SUCCEEDED)

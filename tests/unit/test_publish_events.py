@@ -47,14 +47,6 @@ def change(number: int, **stated: Any) -> RowChange:
     return RowChange(place=f"at {number}", **usual | stated)
 
 
-def test_every_write_that_tells_something_is_published() -> None:
-    outlets = Outlets()
-    silent = change(2, before=image(2), after=replace(image(2), due_at=1))
-    publishing = outlets.publish(change(1), silent, change(3))
-    assert outlets.published == ["1", "3"]
-    assert (publishing.published, publishing.begin_again_at) == ({"image.accepted": 2}, None)
-
-
 @pytest.mark.guards("events-first-failure-counts", "events-stream-resume-place")
 def test_after_an_outage_the_stream_begins_again_at_the_first_that_was_not_published() -> None:
     outlets = Outlets(topic=FakeTopic(throttled={image(2).image_id, image(4).image_id}))
@@ -116,10 +108,6 @@ def test_an_outage_of_hours_makes_no_note_after_note_of_what_comes_behind_it() -
     outlets.topic.throttled.clear()
     assert list(outlets.publish(*changes[1:]).set_aside) == [1]
     assert [image_id for image_id, _, _ in outlets.unpublished.notes] == [image(1).image_id, image(3).image_id]
-
-
-def test_nothing_to_tell_is_nothing_to_do() -> None:
-    assert Outlets(topic=FakeTopic(is_down=True)).publish(change(1, after=None, before=image(1))).begin_again_at is None
 
 
 # ── Notices ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,9 +6,7 @@ from darkroom.domain.images.image import Image
 from darkroom.domain.kernel.errors import Retryable, UnknownImage
 from darkroom.operations.images.read_image import (
     ReadImagePorts,
-    UnknownVariant,
     VariantMissing,
-    VariantNotReady,
     read_image,
     variant_url,
 )
@@ -55,22 +53,6 @@ def test_another_tenants_image_is_unknown(world: World) -> None:
         read(world, image_id, tenant_id="another")
     with pytest.raises(UnknownImage):
         url(world, image_id, "thumb", tenant_id="another")
-
-
-def test_a_variant_has_an_address_once_the_image_is_done(world: World) -> None:
-    image_id = done_image(world)
-    assert url(world, image_id, "webp") == f"https://outputs.example/outputs/{image_id}/1/webp.webp"
-
-
-def test_a_variant_of_an_unfinished_image_is_not_ready(world: World) -> None:
-    with pytest.raises(VariantNotReady):
-        url(world, world.submit(jpeg()).image.image_id, "thumb")
-
-
-def test_an_unknown_variant_is_refused_with_the_known_ones(world: World) -> None:
-    with pytest.raises(UnknownVariant) as unknown:
-        url(world, done_image(world), "huge")
-    assert unknown.value.names == ("thumb", "medium", "large", "webp")
 
 
 @pytest.mark.guards("variant-missing-object-no-address")

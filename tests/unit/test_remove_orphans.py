@@ -156,14 +156,6 @@ def test_what_has_got_a_row_meanwhile_is_counted_and_shown_again() -> None:
     assert current.version_id == image.source.version_id, "no marker lies on it"
 
 
-def test_a_repetition_after_the_removal_is_a_new_original() -> None:
-    world, orphan = an_old_orphan()
-    remove(world)
-    image = world.submit(PHOTO, idempotency_key=KEY).image
-    assert image.image_id == orphan
-    assert world.originals.get(orphan, image.source.version_id) == PHOTO
-
-
 def test_what_is_put_on_a_hidden_orphan_stays_though_its_row_is_yet_to_come() -> None:
     world, orphan = an_old_orphan()
     seen = look(world)

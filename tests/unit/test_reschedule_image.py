@@ -1,6 +1,5 @@
 """Rescheduling a scheduled image: first the row, under its version, and then a message for the new time."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -82,14 +81,6 @@ def test_a_message_that_cannot_be_sent_is_the_sweepers(world: World, image_id: s
     assert world.row(image_id).due_at == world.now + 72 * HOUR + 1_200_000
 
 
-@pytest.mark.parametrize("status", [status for status in Status if status is not Status.SCHEDULED])
-def test_only_what_is_scheduled_can_be_moved(world: World, image_id: str, status: Status) -> None:
-    world.images.rows[image_id] = replace(world.row(image_id), status=status)
-    with pytest.raises(Rejected, match=f"This one is {status}") as refusal:
-        rescheduled(world, image_id, delay="P3D")
-    assert refusal.value.code == "not_scheduled"
-
-
 @pytest.mark.guards("tenants-read-own-only")
 def test_an_image_that_is_not_there_or_anothers_or_deleted_cannot_be_moved(world: World, image_id: str) -> None:
     for unknown, tenant_id in (("nothing", "default"), ("0" * 26, "default"), (image_id, "another")):
@@ -98,12 +89,6 @@ def test_an_image_that_is_not_there_or_anothers_or_deleted_cannot_be_moved(world
     world.delete(image_id)
     with pytest.raises(UnknownImage):
         rescheduled(world, image_id, delay="P3D")
-
-
-def test_a_move_says_when(world: World, image_id: str) -> None:
-    with pytest.raises(Rejected) as refusal:
-        rescheduled(world, image_id)
-    assert refusal.value.code == "invalid_schedule"
 
 
 def test_an_expiry_stays_unless_it_is_named_and_must_lie_after_the_new_time(world: World) -> None:

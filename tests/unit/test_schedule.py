@@ -1,7 +1,6 @@
 """The bounds of when a client may want its image."""
 
 from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -11,10 +10,6 @@ from darkroom.http.kernel.timetables import read_timetable
 
 NOW = 1_795_251_600_000  # 2026-11-21T09:00:00Z
 DAY = 24 * 3600 * 1000
-
-
-def milliseconds(*when: int, zone: str = "UTC") -> int:
-    return round(datetime(*when, tzinfo=ZoneInfo(zone)).timestamp() * 1000)  # type: ignore[arg-type, misc]
 
 
 def code_of(refusal: pytest.ExceptionInfo[Rejected]) -> str:

@@ -33,10 +33,6 @@ def test_an_accepted_upload_has_its_original_its_row_and_its_message(world: Worl
     assert (message.image_id, message.tenant_id, message.lane) == (image.image_id, "default", "slow")
 
 
-def test_two_uploads_of_one_photo_are_two_images(world: World) -> None:
-    assert world.submit(PHOTO).image.image_id != world.submit(PHOTO).image.image_id
-
-
 @pytest.mark.parametrize(
     ("upload", "code"),
     [

@@ -51,15 +51,6 @@ def test_an_image_that_was_never_enqueued_is_sent_once_it_is_due(world: World, i
     assert world.row(image_id).status is Status.DONE
 
 
-def test_a_rescued_image_is_left_alone_until_it_is_due_again(world: World) -> None:
-    world.submit(PHOTO)
-    world.advance(1200)
-    world.sweep()
-    assert world.sweep().outcomes == Counter()
-    world.advance(60)
-    assert world.sweep().outcomes == Counter(rescued=1)
-
-
 def test_an_image_whose_worker_died_is_sent_after_sqs_had_its_turn(world: World, image_id: str) -> None:
     message = world.lanes.sent[0]
     original_get, world.originals.get = world.originals.get, raising(KeyboardInterrupt)
@@ -240,18 +231,6 @@ def test_an_unreadable_row_keeps_no_other_image_waiting_and_stays_as_it_is(world
     assert sweep.outcomes == Counter(unreadable=1, rescued=1)
     assert ([error.row_id for error in sweep.unreadable], sweep.errors) == ([bad], {})
     assert world.images.unreadable[bad] == replace(row, due_at=world.now + POSTPONED_SECONDS * 1000)
-
-
-def test_an_unreadable_row_is_met_again_ten_minutes_later_and_seen_to_once_it_can_be_read(world: World) -> None:
-    bad = unreadable(world)
-    world.sweep()
-    world.advance(POSTPONED_SECONDS - 1)
-    assert world.sweep().outcomes == Counter()
-    world.advance(1)
-    assert world.sweep().outcomes == Counter(unreadable=1)
-    world.images.rows[bad] = world.images.unreadable.pop(bad)
-    world.advance(POSTPONED_SECONDS)
-    assert world.sweep().outcomes == Counter(rescued=1)
 
 
 @pytest.mark.guards("sweep-hopeless-row-delay", case="a bug")
@@ -661,18 +640,6 @@ def test_the_oldest_unfinished_image_of_each_lane_is_told_and_none_is_zero(world
 def test_every_lane_that_is_deployed_is_measured() -> None:
     world = World(service=LANES | {"bulk": SLOW})
     assert world.oldest() == dict.fromkeys([*LANES, "bulk"], 0.0)
-
-
-def test_an_upload_that_never_came_expires_once_it_can_come_no_more(world: World) -> None:
-    image_id = world.begin(PHOTO).image.image_id
-    world.advance(899)
-    assert world.sweep().outcomes == {}
-    world.advance(1)
-    assert world.sweep().outcomes == {"expired": 1}
-    image = world.row(image_id)
-    assert (image.status, image.due_at) == (Status.EXPIRED, None)
-    assert image.error is not None and image.error.code == "never_uploaded"
-    assert (world.upload_queue.reminders, world.lanes.sent) == ([], [])
 
 
 @pytest.mark.guards("upload-looked-for-before-expiry")

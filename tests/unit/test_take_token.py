@@ -23,12 +23,6 @@ def asked(who: Caller, buckets: Any) -> Take | None:
     return take_token(TakeTokenPorts(token_buckets=buckets, clock=lambda: NOW), who)
 
 
-def test_each_tenant_has_a_bucket_of_its_own() -> None:
-    buckets = FakeTokenBuckets()
-    answers = [asked(caller(name), buckets) for name in ("acme", "acme", "globex")]
-    assert [answer.is_taken for answer in answers if answer] == [True, False, True]
-
-
 def test_callers_without_a_credential_have_no_rate_limit() -> None:
     buckets = FakeTokenBuckets()
     assert asked(NOBODY_IN_PARTICULAR, buckets) is None

@@ -25,8 +25,8 @@ from darkroom.domain.kernel.tenants import (
     tier_named,
 )
 from darkroom.domain.tenants.api_keys import ApiKey, key_id_of, matches_key
-from darkroom_cli.operator.operations.tenants.add_tenant import AddTenantPorts, TenantExists, add_tenant
-from darkroom_cli.operator.operations.tenants.change_tenant import ChangeTenantPorts, UnknownTenant, change_tenant
+from darkroom_cli.operator.operations.tenants.add_tenant import AddTenantPorts, add_tenant
+from darkroom_cli.operator.operations.tenants.change_tenant import ChangeTenantPorts, change_tenant
 from darkroom_cli.operator.operations.tenants.create_key import CreateKeyPorts, create_key
 from darkroom_cli.operator.operations.tenants.revoke_key import RevokeKeyPorts, UnknownKey, revoke_key
 from tests.support.fakes.audit import trail_of
@@ -124,14 +124,6 @@ def test_who_names_no_tenant_is_the_default_one_and_pays_nothing() -> None:
     assert (NOBODY_IN_PARTICULAR.tenant_id, NOBODY_IN_PARTICULAR.tier) == ("default", Tier.FREE)
 
 
-def test_a_tenant_is_added_once() -> None:
-    tenants = house()
-    assert add(tenants) == ACME == tenants.tenant("acme")
-    with pytest.raises(TenantExists) as error:
-        add(tenants, tier=Tier.FREE)
-    assert error.value.tenant == ACME == tenants.tenant("acme")
-
-
 def test_what_cannot_name_a_tenant_is_not_added() -> None:
     tenants = house()
     with pytest.raises(ValueError, match="matches"):
@@ -149,13 +141,6 @@ def test_a_tenant_is_changed_and_what_another_operator_changed_stays() -> None:
     assert change_tenant(ChangeTenantPorts(audit=trail_of(), tenants=tenants), "acme", suspend) == replace(
         ACME, state=TenantState.SUSPENDED, burst=3
     )
-
-
-def test_an_unknown_tenant_can_neither_be_changed_nor_get_a_key() -> None:
-    with pytest.raises(UnknownTenant):
-        change_tenant(ChangeTenantPorts(audit=trail_of(), tenants=house()), "acme", lambda tenant: tenant)
-    with pytest.raises(UnknownTenant):
-        key_of(house(), 1)
 
 
 def test_a_key_is_made_once_and_its_secret_is_not_kept() -> None:

@@ -64,11 +64,6 @@ def test_a_life_without_trouble_is_a_request_a_wait_and_an_attempt_with_its_phas
     ]
 
 
-def test_the_gateways_line_adds_the_status_of_a_request() -> None:
-    gateway = LogLine(at=NOW, source="api", fields={"correlation_id": "c", "status": "202"})
-    assert titles_of(steps(done(), [REQUEST, gateway]), "request") == [("POST /images", "202")]
-
-
 def test_each_retry_is_drawn_with_what_it_waited_for() -> None:
     lines = [
         run_line(1, "put_back", cause="KeyError", claimed=90, decoded=200, finished=210),
