@@ -70,7 +70,7 @@ def develop(record: Record, lambda_context: LambdaContext, marks: AttemptTimelin
             if mistrust is not None:  # guard: signatures-lane-worker
                 report_rejected(mistrust)
                 return None
-            metrics.add_metric("ReceiveCount", MetricUnit.Count, record.receive_count)
+            metrics.add_metric("ReceiveCount", MetricUnit.NoUnit, record.receive_count)
             message = read_message(record.body)
             logger.append_keys(
                 image_id=message.image_id, tenant_id=message.tenant_id, lane=message.lane, run=message.run
