@@ -207,6 +207,7 @@ AFTER_THE_BUILD = {
     f"./darkroom tenants add acme --tier paid --stack {STACK}": Step(says="acme"),
     f"./darkroom keys create acme --stack {STACK}": Step(says="dr_"),
     "./darkroom tenants change acme --max-stored 50GB --max-images unlimited": Step(says="50"),
+    "./darkroom tenants move acme bulk": Step(says="lane bulk"),
     "keys create acme --scope images:read": Step(says="dr_"),
     "keys create acme --expires 90d": Step(says="dr_"),
     "keys rotate ID --overlap 7d": Step(says="dr_", named={"ID": "key"}),
