@@ -189,7 +189,7 @@ def main(arguments: Sequence[str]) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.backfills", description="A backfill beside uploads.")
     long = os.environ.get("LONG") == "1"
-    parser.add_argument("--images", type=int, default=400 if long else 60, help="60; with LONG=1, 400")
+    parser.add_argument("--images", type=int, default=1_000 if long else 60, help="60; with LONG=1, 1,000")
     parser.add_argument("--live", type=int, default=100 if long else 20, help="in each of four rounds: 20, or 100")
     parser.add_argument("--seed", type=int, default=1, help="of who is killed (1)")
     chosen = parser.parse_args(arguments)
