@@ -132,7 +132,8 @@ def play(local: LocalStack, *, images: int, live: int, seed: int, tell: Callable
             is_beside = turn % 2 == 1
             local.darkroom("backfill", "resume" if is_beside else "pause", backfill_id)
             if is_beside:
-                looked_at()
+                for _ in range(KILLS // ROUNDS):
+                    looked_at()
             else:
                 _when(lambda: _rows(stack, ids), _rests)
             tell(f"live uploads {'beside the backfill' if is_beside else 'alone'}")
