@@ -163,12 +163,16 @@ FEW = Quota(unfinished=100)
 @pytest.mark.guards("unfinished-unlimited-unread")
 def test_unfinished_images_are_looked_at_only_for_who_may_have_a_certain_number() -> None:
     house = House(Stored(unfinished=120))
-    assert (house.keeper.unfinished("acme", QUOTA), house.sums.reads) == (0, 0)
-    assert (house.keeper.unfinished("acme", FEW), house.keeper.unfinished("globex", FEW)) == (120, 0)
+
+    def unfinished(tenant_id: str = "acme", quota: Quota = FEW) -> int:
+        return house.keeper.require_room(tenant_id, quota, size_bytes=1).unfinished
+
+    assert (unfinished(quota=NO_QUOTA), house.sums.reads) == (0, 0)
+    assert (unfinished(), unfinished("globex")) == (120, 0)
     house.sums.store["acme"] = Stored(unfinished=20)
-    assert house.keeper.unfinished("acme", FEW) == 20, "near the number each upload looks"
+    assert unfinished() == 20, "near the number each upload looks"
     house.sums.is_down, house.now = True, house.now + KNOWN_MILLISECONDS
-    assert house.keeper.unfinished("acme", FEW) == 0, "and what cannot be read refuses nobody"
+    assert unfinished() == 0, "and what cannot be read refuses nobody"
 
 
 @pytest.mark.guards("unfinished-turn-required", "unfinished-scheduled-accepted", "unfinished-scheduled-or-uncounted")
@@ -179,8 +183,10 @@ def test_who_has_too_many_unfinished_images_waits_while_its_lane_has_as_many(wor
     assert ways(world, quota=FEW)[way](), "what the lane does not have is scheduled, or ended and not counted yet"
     world.depths.depths["slow"] = 200
     world.advance(60_000)
+    reads = world.sums.reads
     with pytest.raises(TurnedAway) as refused:
         ways(world, quota=FEW)[way]()
+    assert world.sums.reads == reads + 1, "one look at the sum is for both bounds"
     assert (refused.value.code, refused.value.retry_after_seconds) == ("too_many_unfinished", 26), (
         "51 images at 2 a second"
     )

@@ -172,12 +172,12 @@ def check_order(
     # guard: webhook-notify-own-tenant
     if order.notify is not None and not ports.has_recipient(request.tenant_id, order.notify):
         raise unknown_notify()
-    ports.quotas.require_room(request.tenant_id, request.quota, size_bytes=size_bytes)  # guard: quotas-room-required
+    # guard: quotas-room-required
+    stored = ports.quotas.require_room(request.tenant_id, request.quota, size_bytes=size_bytes)
     lane = lane_of_upload(request.tier, request.lane)  # guard: tenants-upload-tier-lane
     if appointment.process_at is None:  # guard: unfinished-scheduled-accepted
-        unfinished = ports.quotas.unfinished(request.tenant_id, request.quota)
         # guard: unfinished-turn-required
-        ports.load_shedder.require_turn(lane, unfinished=unfinished, most=request.quota.unfinished)
+        ports.load_shedder.require_turn(lane, unfinished=stored.unfinished, most=request.quota.unfinished)
     # guard: load-shedding-announcement
     ports.load_shedder.require_capacity(lane, request.tier, process_at=appointment.process_at)
     overlays = pin_overlays(ports.images, order.recipe, request.tenant_id)

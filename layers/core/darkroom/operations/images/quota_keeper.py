@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from darkroom.bookkeeping import bookkeeping
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.stored import NOTHING, QuotaExceeded, Stored, has_room, is_near
-from darkroom.domain.kernel.tenants import NO_QUOTA, UNLIMITED, Quota
+from darkroom.domain.kernel.tenants import NO_QUOTA, Quota
 from darkroom.ports.kernel import Clock
 from darkroom.ports.tenants import StoredSums
 
@@ -29,23 +29,17 @@ class QuotaKeeper:
     clock: Clock
     _known: dict[str, tuple[Milliseconds, Stored]] = field(default_factory=dict)
 
-    def require_room(self, tenant_id: str, quota: Quota, *, size_bytes: int, images: int = 1) -> None:
-        """Lets one more image in whose original has so many bytes, or none but more of its variants. Raises
-        QuotaExceeded."""
-        if quota == NO_QUOTA:
-            return
-        if self.sums is None:
-            return
-        used = self._used(self.sums, tenant_id, quota)
-        if used is not None and not has_room(quota, used, size_bytes, images):
+    def require_room(self, tenant_id: str, quota: Quota, *, size_bytes: int, images: int = 1) -> Stored:
+        """Lets one more image in whose original has so many bytes, or none but more of its variants. Returns what the
+        tenant has stored, NOTHING if that is not known or nothing bounds it. Raises QuotaExceeded."""
+        if quota == NO_QUOTA:  # guard: unfinished-unlimited-unread
+            return NOTHING
+        used = None if self.sums is None else self._used(self.sums, tenant_id, quota)
+        if used is None:
+            return NOTHING
+        if not has_room(quota, used, size_bytes, images):
             raise QuotaExceeded(used, quota)
-
-    def unfinished(self, tenant_id: str, quota: Quota) -> int:
-        """How many unfinished images the tenant has as far as is known, if it may have only so many; otherwise 0."""
-        if quota.unfinished == UNLIMITED or self.sums is None:  # guard: unfinished-unlimited-unread
-            return 0
-        used = self._used(self.sums, tenant_id, quota)
-        return 0 if used is None else used.unfinished
+        return used
 
     def _used(self, sums: StoredSums, tenant_id: str, quota: Quota) -> Stored | None:
         now = self.clock()
