@@ -15,7 +15,7 @@ from darkroom_cli.operator.domain.observation import ERROR_MINUTES, Alarm, Count
 from darkroom_cli.operator.operations.images.list_retrying import Defect
 from darkroom_cli.operator.operations.observation.observe_stack import DeadLetterCause, Observation, Unhealthy
 
-MOST_TENANTS = 10
+_RANKED = 10
 """Of how many tenants of each lane it tells, those that took the most."""
 
 VERSION = 1
@@ -112,7 +112,7 @@ def _lane(observation: Observation, lane: Lane) -> dict[str, Any]:
         "failing_percent": None if recent is None else _rounded(recent.failing_percent),
         "tenants": None
         if observation.tenants.value is None
-        else [_tenant(share) for share in observation.tenants.value[lane.name][:MOST_TENANTS]],
+        else [_tenant(share) for share in observation.tenants.value[lane.name][:_RANKED]],
     }
 
 

@@ -2,7 +2,7 @@
 
 The objective is that 99.9% of the deliveries to receivers that answer well are taken by their first attempt within a
 minute of their event, over 28 days. A delivery counts once, by that attempt; each minute in which one waits for a
-worker counts as another bad one, because what nobody sends is answered by nobody.
+worker counts as another bad one, because a delivery that is not sent gets no answer that could count.
 """
 
 from __future__ import annotations

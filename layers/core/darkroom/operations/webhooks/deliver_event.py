@@ -88,7 +88,7 @@ class DeliverEventPorts:
 class Delivered:
     """What a message came to: `delivered` or `failed` (an attempt that was made, with its `answer`), `gave_up` (no
     attempt is left), or the reason why there was nothing to do now. `first` is how the attempt counts for the service
-    level, and it `may_repeat` one of a worker that died. `unreadable` are the rows of deliveries that were met and
+    level, and it `may_repeat` another, whose worker died. `unreadable` are the rows of deliveries that were met and
     postponed."""
 
     outcome: str
@@ -198,10 +198,9 @@ def _send(
         is_wide = landed is not None and landed.is_wide
         met = _call_next(ports, (landed, *others), message, held=delivery.delivery_id) if landed and is_wide else ()
         return Delivered(outcome="leased", unreadable=met)
-    sending, may_repeat = ours
+    sending, was_lost = ours
     answer = _post(ports, flying, sending, master)
-    delivered = _hear(ports, (flying, *others), sending, answer)
-    return replace(delivered, may_repeat=delivered.may_repeat or may_repeat)
+    return _hear(ports, (flying, *others), sending, answer, was_lost=was_lost)
 
 
 def _claim(
@@ -258,8 +257,7 @@ def _deliver_from_runway(
     answer = _post(ports, endpoint, claimed, master)
     after = _record(ports, delivery, claimed, answer)
     _free(ports, endpoint, flight)
-    delivered = _hear_from_runway(ports, endpoint, claimed, after, answer)
-    return replace(delivered, may_repeat=delivered.may_repeat or place == "retaken")
+    return _hear_from_runway(ports, endpoint, claimed, after, answer, was_lost=place == "retaken")
 
 
 def _record(ports: DeliverEventPorts, delivery: Delivery, claimed: Delivery, answer: Answer) -> Delivery | None:
@@ -284,7 +282,13 @@ def _record(ports: DeliverEventPorts, delivery: Delivery, claimed: Delivery, ans
 
 
 def _hear_from_runway(
-    ports: DeliverEventPorts, endpoint: Endpoint, claimed: Delivery, after: Delivery | None, answer: Answer
+    ports: DeliverEventPorts,
+    endpoint: Endpoint,
+    claimed: Delivery,
+    after: Delivery | None,
+    answer: Answer,
+    *,
+    was_lost: bool,
 ) -> Delivered:
     """Tells the endpoint's row what it has to know. Of those that fail or are slow at the same time, the first makes
     the endpoint narrow, and the others say no more: the row does not know of those that did well."""
@@ -316,10 +320,28 @@ def _hear_from_runway(
         if not current.is_wide and (was_wide or not in_flight(current, now=now)):  # or no other calls the next
             met = _call_next(ports, (current,), message_for(claimed))
     gave_up = after is not None and due_at is None
-    outcome = "delivered" if answer.is_success else "gave_up" if gave_up else "failed"
-    first, may_repeat = first_attempt(endpoint, claimed, answer, now=now), was_unheard(claimed)
+    first = first_attempt(endpoint, claimed, answer, now=now)
+    return _answered(claimed, answer, first, current, gave_up=gave_up, was_lost=was_lost, met=met)
+
+
+def _answered(
+    delivery: Delivery,
+    answer: Answer,
+    first: FirstAttempt | None,
+    endpoint: Endpoint | None,
+    *,
+    gave_up: bool,
+    was_lost: bool,
+    met: Sequence[UnreadableRow],
+) -> Delivered:
+    """What an attempt came to. It may repeat one that `was_lost` on its runway, or of which nothing was heard."""
     return Delivered(
-        outcome=outcome, answer=answer, first=first, may_repeat=may_repeat, endpoint=current, unreadable=met
+        outcome="delivered" if answer.is_success else "gave_up" if gave_up else "failed",
+        answer=answer,
+        first=first,
+        may_repeat=was_lost or was_unheard(delivery),
+        endpoint=endpoint,
+        unreadable=met,
     )
 
 
@@ -416,7 +438,9 @@ def _take_off_there(
     return changed if refusal is None or changed is None else refusal
 
 
-def _hear(ports: DeliverEventPorts, host: Sequence[Endpoint], sending: Delivery, answer: Answer) -> Delivered:
+def _hear(
+    ports: DeliverEventPorts, host: Sequence[Endpoint], sending: Delivery, answer: Answer, *, was_lost: bool
+) -> Delivered:
     """Records what came of the attempt: in the delivery's row first, because that one decides whether it is sent
     again. `host` are the endpoints at the host, as they were before."""
     endpoint = host[0]
@@ -458,11 +482,8 @@ def _hear(ports: DeliverEventPorts, host: Sequence[Endpoint], sending: Delivery,
             met += _call_another(ports, current)
     if current is not None:
         met += _call_next(ports, _at_host(ports, (current, *host[1:]), endpoint, answer), message_for(sending))
-    outcome = "delivered" if answer.is_success else "gave_up" if after.due_at is None else "failed"
-    first, may_repeat = first_attempt(endpoint, sending, answer, now=now), was_unheard(sending)
-    return Delivered(
-        outcome=outcome, answer=answer, first=first, may_repeat=may_repeat, endpoint=current, unreadable=met
-    )
+    first = first_attempt(endpoint, sending, answer, now=now)
+    return _answered(sending, answer, first, current, gave_up=after.due_at is None, was_lost=was_lost, met=met)
 
 
 def _at_host(
