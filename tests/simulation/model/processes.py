@@ -37,11 +37,11 @@ class Fault:
 class Surroundings(Faults):
     """Which process is running, which stores do not answer, and what was sent and has not arrived yet.
 
-    Every call is one of the running process's. `writes` are the methods whose effect may come late, `indexes` those
-    that another store answers, by store and method.
+    Every call is one of the running process's. `reads` are the methods that change nothing, by store: the effect of any
+    other may come late. `indexes` are those that another store answers, by store and method.
     """
 
-    writes: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    reads: Mapping[str, frozenset[str]] = field(default_factory=dict)
     indexes: Mapping[str, str] = field(default_factory=dict)
     on_strike: Callable[[str], None] = lambda mode: None
     running: Process | None = None
@@ -49,6 +49,8 @@ class Surroundings(Faults):
     under_way: list[Callable[[], Any]] = field(default_factory=list)
     is_landing: bool = False
     """Whether the call that is applied now comes late."""
+    modes: list[tuple[Mode, ...]] = field(default_factory=list)
+    """For each call so far, the faults at it that make a history of their own."""
 
     def call(self, name: str, arguments: tuple[Any, ...], options: dict[str, Any], make: Callable[[], Any]) -> Any:
         if self.running is None:
@@ -56,7 +58,7 @@ class Surroundings(Faults):
         store, _, method = name.partition(".")
         if name in ("images.get", "deliveries.get"):
             self.running.at = arguments[-1]
-        is_write = method in self.writes.get(store, ())
+        is_write = method not in self.reads.get(store, ())
         return self.running.call(self.indexes.get(name, store), name, make, is_write=is_write)
 
     def land(self) -> None:
@@ -96,6 +98,7 @@ class Process:
         self._stops_at = stops_at
         self._calls_left: int | None = None
         self._calls: Counter[str] = Counter()
+        self._is_resumed = True  # it has just begun, waited while others ran, or was struck
         self._dies = False
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
@@ -138,6 +141,7 @@ class Process:
             self._stop_if_told(here)
         if self._dies:
             raise ProcessDied
+        self._surroundings.modes.append(_modes_at(is_write=is_write, is_resumed=self._is_resumed))
         mode = self._surroundings.plan(self._surroundings.next_call(name, (), {}))
         if isinstance(mode, BaseException):
             raise mode
@@ -146,8 +150,9 @@ class Process:
         if mode is not None:
             self._surroundings.on_strike(mode)
         # An unavailable memory is no excuse: the work is done without it.
-        costs_attempt = store != "once" or mode in ("dies before", "dies after")
         is_down = store in self._surroundings.down
+        self._is_resumed = mode is not None or is_down
+        costs_attempt = store != "once" or mode in ("dies before", "dies after")
         if costs_attempt and (mode is not None or is_down):
             self.is_struck = True
         if is_down and mode != "dies before":
@@ -160,6 +165,7 @@ class Process:
     def _stop_if_told(self, here: Call) -> None:
         """`calls_left` counts from the call at which it is paused, which is made first."""
         if here == self._stops_at or self._calls_left == 1:
+            self._is_resumed = True
             self._has_stopped.release()
             self._may_go.acquire()
         elif self._calls_left is not None:
@@ -191,3 +197,10 @@ class Process:
         except BaseException as error:  # raised again where the process was told to go on
             self._error = error
         self.is_over = True
+
+
+def _modes_at(*, is_write: bool, is_resumed: bool) -> tuple[Mode, ...]:
+    """The faults that make a history of their own at a call. A process that dies before a call has died after its last
+    write; and of a read that changes nothing it sees the same error whether the call or the answer was lost."""
+    modes: tuple[Mode, ...] = ("dies after", "throttled", "answer lost", "applied late") if is_write else ("throttled",)
+    return ("dies before", *modes) if is_resumed else modes

@@ -91,16 +91,14 @@ STORES = (
 )
 """What processes call; the index of due images may fail while its table does not."""
 
-WRITES = {
-    "images": frozenset({"create", "change", "claim_unseen", "postpone"}),
-    "originals": frozenset({"put_if_absent", "remove"}),
-    "outputs": frozenset({"put_if_absent", "remove"}),
-    "lanes": frozenset({"put", "hide", "acknowledge"}),
-    "dead_letters": frozenset({"put", "put_rejected", "remove", "give_back"}),
-    "redrives": frozenset({"start"}),
-    "once": frozenset({"look", "keep", "forget"}),
-    "engine": frozenset({"develop"}),
-    "edge": frozenset({"forget"}),
+READS = {
+    "images": frozenset({"get", "get_all", "due", "oldest_waiting", "newest", "with_reference"}),
+    "originals": frozenset({"get", "versions_of"}),
+    "outputs": frozenset({"get", "holds", "keys_of"}),
+    "lanes": frozenset({"backlog"}),
+    "dead_letters": frozenset({"depth"}),
+    "redrives": frozenset({"latest"}),
+    "message_keys": frozenset({"current", "version"}),
 }
 INDEXES = dict.fromkeys(("images.due", "images.oldest_waiting", "images.newest", "images.with_reference"), "index")
 TENANTS = ("acme", "umbra")
@@ -269,7 +267,7 @@ class Model(Simulated):
         """The ids of each photo that was uploaded to be reused."""
 
         self.surroundings = Surroundings(
-            writes=WRITES, indexes=INDEXES, on_strike=lambda mode: counts.faults.update([mode])
+            reads=READS, indexes=INDEXES, on_strike=lambda mode: counts.faults.update([mode])
         )
         self.images = WatchedImages(
             lease_is_over=self._lease_is_over, on_claim=self._on_claim, may_begin=self._may_begin

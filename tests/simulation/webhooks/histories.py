@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import product
 from unittest.mock import patch
 
 from darkroom.domain.events.event import EventType
@@ -13,7 +12,7 @@ from darkroom.domain.webhooks import endpoint as endpoints
 from darkroom.domain.webhooks.delivery import LEASE_SECONDS, MAX_ATTEMPTS, DeliveryStatus
 from darkroom.domain.webhooks.endpoint import FAILURES_TO_REST, MAX_FLIGHTS
 from darkroom.operations.webhooks import sweep_due_endpoints
-from tests.simulation.model.processes import MODES, Call
+from tests.simulation.model.processes import Call
 from tests.simulation.model.stores import Broken, ViolationName
 from tests.simulation.webhooks.world import DOWN, GONE, LATE, SLOW, UNREACHED, Model
 from tests.support.fakes.webhooks import OK
@@ -434,8 +433,8 @@ class Violation:
 
 @dataclass(kw_only=True)
 class Findings:
-    """What was struck: `points` are the calls of the undisturbed history; `offered` are those that could be struck
-    first or, in pairs, second; `struck` counts the histories in which every strike has hit a call. `repeated` is how
+    """What was struck: `points` are the calls of the undisturbed history; `offered` are the faults that make a history
+    of their own there or, in pairs, after the first; `struck` counts those that have hit a call. `repeated` is how
     many more requests than without a fault a receiver got that had taken them, in the worst; `resent` are those that
     its owner has asked for."""
 
@@ -468,22 +467,26 @@ def play(name: str, strikes: Mapping[int, Mode]) -> tuple[Model, Violation | Non
 
 
 def strike(name: str, *, faults: int, every: int = 1, first: int = 0) -> Findings:
-    """Strikes every call of the history in every way; with two faults, every call after that, too, where the first is
-    at one of their `sample`."""
+    """Strikes every call of the history in every way that makes a difference; with two faults, every call after that,
+    too, where the first is at one of their `sample`."""
     findings = Findings()
     undisturbed, violation = play(name, {})
     findings.points = list(undisturbed.surroundings.calls)
     findings.violations += [] if violation is None else [violation]
     findings.resent = undisturbed.counts["sent again"]  # as its owner has asked
     calls = len(findings.points)
-    for point, mode in product(range(calls) if faults == 1 else sample(calls, every, first), MODES):
+    for point, mode in _faults(undisturbed, range(calls) if faults == 1 else sample(calls, every, first)):
         if faults == 1:
             _strike(findings, name, {point: mode})
             continue
         struck, _ = play(name, {point: mode})
-        for second, other in product(range(point + 1, len(struck.surroundings.calls)), MODES):
+        for second, other in _faults(struck, range(point + 1, len(struck.surroundings.calls))):
             _strike(findings, name, {point: mode, second: other})
     return findings
+
+
+def _faults(played: Model, points: range) -> Iterator[tuple[int, Mode]]:
+    return ((point, mode) for point in points for mode in played.surroundings.modes[point])
 
 
 def sample(calls: int, every: int, first: int) -> range:

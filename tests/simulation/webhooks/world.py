@@ -62,12 +62,12 @@ from tests.support.fakes.world import TENANT, WebhooksWorld, World, event
 STORES = ("images", "endpoints", "deliveries", "index", "queue", "receiver", "secret", "tenants", "events")
 """What processes call; the index of due deliveries may fail while its table does not."""
 
-WRITES = {
-    "endpoints": frozenset({"create", "change", "remove", "postpone"}),
-    "deliveries": frozenset({"create", "change", "postpone", "take_place", "free_place"}),
-    "queue": frozenset({"send", "acknowledge"}),
-    "events": frozenset({"acknowledge"}),
-    "receiver": frozenset({"post"}),
+READS = {
+    "images": frozenset({"get"}),
+    "endpoints": frozenset({"get", "of_tenant", "due"}),
+    "deliveries": frozenset({"get", "due", "of_image", "page"}),
+    "secret": frozenset({"current"}),
+    "tenants": frozenset({"is_suspended"}),
 }
 
 DOWN = Answer(milliseconds=5, status=500, body="no")
@@ -132,7 +132,7 @@ class Model(Simulated):
 
     def __post_init__(self) -> None:
         self.surroundings = Surroundings(
-            writes=WRITES,
+            reads=READS,
             indexes={"deliveries.due": "index"},
             on_strike=lambda mode: self.counts.update([f"fault: {mode}"]),
         )
