@@ -20,7 +20,7 @@ from tests.simulation.crashes.wire import MODES, Point
 pytestmark = pytest.mark.promise("fault-at-any-call")
 
 FORKS = get_context("forkserver")
-FORKS.set_forkserver_preload(["tests.simulation.crashes.prepared"])
+FORKS.set_forkserver_preload(["pytest", "tests.simulation.crashes.prepared"])
 
 SMALL = Scale(shards=1, attempts=2)
 SINGLES = Scale(shards=2, attempts=3) if os.environ.get("LONG") == "1" else SMALL

@@ -14,10 +14,12 @@ _UNCOUNTED = 0xFFFF_FFFF
 
 
 def share_with_forks() -> None:
-    """Keeps all objects that are alive for as long as this process lives, without counting their references."""
+    """Keeps all objects that are alive for as long as this process lives, without counting their references.
+
+    What is shared already is not looked at again.
+    """
     gc.collect()
-    gc.unfreeze()  # what is frozen is not among the objects
-    ahead: list[object] = gc.get_objects()
+    ahead: list[object] = gc.get_objects()  # what is frozen is not among them
     gc.freeze()  # nor does the collector touch them
     uncounted = c_uint32.from_address
     known = set(map(id, ahead))
@@ -27,7 +29,7 @@ def share_with_forks() -> None:
         for each in ahead:
             uncounted(id(each)).value = _UNCOUNTED
             for part in gc.get_referents(each):
-                if id(part) not in known:
+                if id(part) not in known and uncounted(id(part)).value != _UNCOUNTED:
                     known.add(id(part))
                     found.append(part)
         ahead = found

@@ -394,7 +394,6 @@ def explore(
         explorer.play(scale, plain.ending)
     finally:
         gc.enable()
-        gc.unfreeze()
     return explorer.findings
 
 

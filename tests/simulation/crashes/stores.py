@@ -11,6 +11,7 @@ from typing import Any
 import boto3
 from moto.backends import get_backend
 from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.sqs.exceptions import InvalidParameterValue, ReceiptHandleIsInvalid
 from moto.sqs.models import SQSBackend
 
@@ -120,7 +121,7 @@ class Stores:
     def items(self, table: str) -> list[dict[str, Any]]:
         """The items of a table."""
         items = get_backend("dynamodb")[DEFAULT_ACCOUNT_ID][REGION].tables[table].all_items()
-        return [item.to_json()["Attributes"] for item in items]
+        return [{name: _in_json(attribute) for name, attribute in item.attrs.items()} for item in items]
 
     def put_item(self, table: str, item: dict[str, Any]) -> None:
         """Puts an item into a table without its API, so that no fault strikes."""
@@ -200,6 +201,18 @@ class Stores:
             max(now, message.visible_at, message.delayed_until),
             None if queue in self.dead_letter_queues else message.sent_timestamp,
         )
+
+
+def _in_json(attribute: Any) -> Any:
+    """What moto's `to_json` returns, which copies the whole of a value at each of its levels."""
+    if not isinstance(attribute, DynamoType):  # an element of a set
+        return attribute
+    value = attribute.value
+    if isinstance(value, dict):
+        value = {name: _in_json(inner) for name, inner in value.items()}
+    elif isinstance(value, list):
+        value = [_in_json(element) for element in value]
+    return {attribute.type: value}
 
 
 def _arn_of(queue: str) -> str:

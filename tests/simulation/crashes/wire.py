@@ -80,7 +80,8 @@ class Wire:
 
     apply: Callable[[str, AWSPreparedRequest], AWSResponse | None]
     faults: Faults
-    applied: Callable[[str], None]
+    applied: Callable[[str, str], None]
+    """Called with the service and the operation of each call of a function that was applied."""
     points: list[Point] = field(default_factory=list)
     running: list[Invocation] = field(default_factory=list)
 
@@ -116,7 +117,7 @@ class Wire:
             return throttling_answer(service, request)
         if mode is None:
             answer = self.apply(event_name, request)
-            self.applied(service)
+            self.applied(service, operation)
             mode = self.faults.after(point)
             if mode is None:
                 return answer

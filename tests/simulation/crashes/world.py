@@ -527,11 +527,12 @@ class World:
         in_milliseconds = len(instant[0].partition(".")[0]) == len(str(START))
         return f"now{float(instant[0]) * (1 if in_milliseconds else 1000) - self.now:+}"
 
-    def _applied(self, service: str) -> None:
+    def _applied(self, service: str, operation: str) -> None:
         """Watches every write to a row: one terminal state per run, which only an operator can make it leave; and no
         attempt before the previous one's backoff is over."""
-        if service in ("dynamodb", "s3"):
-            self._check_served()
+        if service not in ("dynamodb", "s3") or operation.startswith(("BatchGet", "Get", "Head", "List", "Query")):
+            return
+        self._check_served()
         if service != "dynamodb":
             return
         for item in self.stores.items("ImagesTable"):
