@@ -79,8 +79,9 @@ def test_the_program_strikes_each_call_of_a_history_with_every_fault() -> None:
 
 
 def points_after_one_more_call() -> tuple[int, int]:
-    """How many points more there are in a history when a worker looks again before it claims, and how many strikes."""
-    before = undisturbed(HISTORIES["refused"], SMALL).points
+    """How many points more there are in a history when a worker looks again before it claims, and how many strikes at
+    the first that is new."""
+    before = undisturbed(HISTORIES["refused"], SMALL)
     claim = vars(operation)["_claim"]
 
     def claims_after_another_look(ports, delivery, **others):  # type: ignore[no-untyped-def]
@@ -88,8 +89,10 @@ def points_after_one_more_call() -> tuple[int, int]:
         return claim(ports, delivery, **others)
 
     vars(operation)["_claim"] = claims_after_another_look
-    after = explore("refused", SMALL, faults=1)
-    return len(after.points) - len(before), after.struck[1] - strikes_at(before)
+    plain = undisturbed(HISTORIES["refused"], SMALL)
+    new = next(point.number for point, old in zip(plain.points, before.points, strict=False) if point != old)
+    after = explore("refused", SMALL, faults=1, first=new, every=len(plain.points), plain=plain)
+    return len(after.points) - len(before.points), after.struck[1]
 
 
 def test_a_call_that_is_new_is_struck_too_without_being_named() -> None:
