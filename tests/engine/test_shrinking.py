@@ -2,6 +2,7 @@
 
 import io
 import random
+from functools import cache
 from itertools import product
 
 import pytest
@@ -18,6 +19,7 @@ from darkroom.imaging.scaling.shrinking import quality_steps, shrink_of
 from tests.support.fakes.pictures import encoded, jpeg, opened
 
 
+@cache
 def header(width: int, height: int, file_format: str = "JPEG") -> ImageHeader:
     body = io.BytesIO()
     Image.new("RGB", (width, height), "teal").save(body, file_format)
@@ -74,20 +76,20 @@ def test_what_is_nearly_as_large_as_the_halved_picture_has_its_quality_raised() 
     assert quality_steps("png", 0.7) == quality_steps("avif", 0.7) == 0
 
 
-def print_of_letters() -> Image.Image:
-    """A page of small print, in which all detail is at the limit of what its pixels can show."""
+@cache
+def print_of_letters() -> bytes:
+    """A JPEG of a page of small print, in which all detail is at the limit of what its pixels can show."""
     page, dead_letters = Image.new("L", (2016, 1512), "white"), random.Random(7)
     for top in range(10, 1500, 15):
         text = "".join(dead_letters.choice("abcdefghilmnoprstu   ") for _ in range(330))
         ImageDraw.Draw(page).text((10, top), text, fill="black")
-    return page.resize((4032, 3024), Image.Resampling.NEAREST)
+    return encoded(page.resize((4032, 3024), Image.Resampling.NEAREST), "JPEG", quality=92)
 
 
 @pytest.mark.guards("engine-shrink-room")
 @pytest.mark.parametrize("width", [1400, 970, 800, 600, 530, 480, 400, 300, 265])
 def test_small_print_stays_what_it_is_though_the_decoder_shrinks_it(width: int) -> None:
-    page = encoded(print_of_letters(), "JPEG", quality=92)
-    assert distance(page, width) < 4
+    assert distance(print_of_letters(), width) < 4
 
 
 def distance(body: bytes, width: int) -> float:
@@ -112,8 +114,9 @@ def test_nothing_moves_whatever_is_left_over_of_a_block(cut_width: int, cut_heig
     squares = Image.new("L", (1920 - cut_width, 1440 - cut_height), "white")
     for left, top in product(range(0, 1920, 160), range(0, 1440, 160)):
         ImageDraw.Draw(squares).rectangle((left, top, left + 79, top + 79), fill="black")
+    body = encoded(squares, file_format, quality=95)
     for width in (250, 480, 660):
-        assert distance(encoded(squares, file_format, quality=95), width) < 1
+        assert distance(body, width) < 1
 
 
 def quality_of(body: bytes, width: int) -> bytes:
