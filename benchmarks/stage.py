@@ -14,7 +14,8 @@ from tests.support.running.serving import serving
 from tests.support.running.stack import Stack
 
 SHARED = "BENCH_STACK"
-"""Names the state folder of a running stack, with keys, that programs in the short form use instead of their own."""
+"""Names the state folder of a running stack, with keys and delivery: programs in the short form use it instead of their
+own."""
 
 
 @contextmanager

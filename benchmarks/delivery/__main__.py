@@ -28,9 +28,9 @@ from PIL import Image
 from benchmarks.delivery.dearest_hour import SLOTS, dearest_hour, edge_dollars_per_million
 from benchmarks.delivery.ways import VIEW_KILOBYTES, WAYS, Month
 from benchmarks.forms import FOLDER, by_form
+from benchmarks.stage import stack_of
 from darkroom_client import Darkroom
 from repository.report import ROOT, Goal, write_report
-from tests.support.running.serving import serving
 
 STATE = ROOT / "build" / "bench-delivery"
 PHOTO = ROOT / "tests" / "photos" / "seeding-16mp.jpg"
@@ -93,7 +93,7 @@ def measured(pictures: list[Picture]) -> dict[str, Any]:
 
 def main() -> int:
     """Measures, prints and writes the report; returns the exit status."""
-    with serving(STATE, "--delivery") as stack:
+    with stack_of(STATE, "--delivery") as stack:
         api = Darkroom(stack.api_url, stack.record.api_key, is_local_stack=True)
         with ThreadPoolExecutor(CLIENTS) as pool:
             pictures = [

@@ -23,7 +23,7 @@ from benchmarks.peers.peers import PHOTO, QUIET_SECONDS, Peer, Scene, scene
 
 ADDS = by_form(short=20, usual=1000)
 DRAINED = by_form(short=2, usual=20)
-KILLED_JOBS, KILLS = by_form(short=(4, 2), usual=(40, 10))
+KILLED_JOBS, KILLS = by_form(short=(2, 2), usual=(40, 10))
 LOADED_SECONDS = by_form(short=0.3, usual=2.0)
 
 _START_SECONDS, _LOOK_SECONDS = 15, 0.002

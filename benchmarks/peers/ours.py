@@ -53,7 +53,7 @@ def posted(stack: Stack) -> dict[str, Any]:
 
 def drained(stack: Stack) -> dict[str, Any]:
     """As the peers' of that name; the processor's time is that of the worker's processes, its calls to AWS included."""
-    _finish(stack, _send(stack, 2 * WORKERS))
+    _finish(stack, _send(stack, by_form(short=1, usual=2 * WORKERS)))
     with lanes_paused(stack):
         ids = _send(stack, DRAINED)
         before = _busy_ticks(stack)

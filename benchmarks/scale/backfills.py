@@ -38,7 +38,7 @@ from tests.support.virtual.cloud import Cloud, Remote
 from tests.support.virtual.latencies import DAYS, Latency
 from tests.support.virtual.virtual_time import VirtualTime
 
-MINUTES, IMAGES = by_form(short=1.5, usual=20.0, long=180.0), by_form(short=500, usual=20_000, long=180_000)
+MINUTES, IMAGES = by_form(short=0.5, usual=20.0, long=180.0), by_form(short=500, usual=20_000, long=180_000)
 """How long live load comes, and how many images the backfill has: what its lane makes in that time."""
 
 PER_SECOND: Mapping[str, float] = {"fast": 30, "slow": 15}

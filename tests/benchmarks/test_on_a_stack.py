@@ -17,8 +17,8 @@ from tests.local.local_stack import LocalStack, shared_stack
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    """A stack that asks for keys."""
-    with shared_stack(tmp_path_factory.mktemp("stack"), "--access", "keys", builds_itself=True) as stack:
+    """A stack that asks for keys, and delivers public images."""
+    with shared_stack(tmp_path_factory.mktemp("stack"), "--access", "keys", "--delivery", builds_itself=True) as stack:
         yield stack
 
 
