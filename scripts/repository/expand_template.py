@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 import hashlib
+import importlib.metadata
 import json
 import os
 import sys
@@ -39,7 +40,7 @@ class _NoManagedPolicies:
 
 def raw_template(path: Path = TEMPLATE) -> Template:
     """The file itself, with its loops expanded and CloudFormation's tags in their long forms."""
-    return copy.deepcopy(_raw(path))
+    return without_loops(path)
 
 
 @functools.cache
@@ -49,21 +50,29 @@ def _raw(path: Path) -> Template:
 
 def without_loops(path: Path, *, snap_start: str = "None") -> Template:
     """A template after `AWS::LanguageExtensions`: each `Fn::ForEach` is expanded and each mapping lookup is replaced by
-    its value. Raises ValueError if that is not possible.
-
-    Importing cfn-lint takes three seconds, and parsing the file a third of one: so the result is cached under build/
-    until the template or this module changes."""
+    its value. Raises ValueError if that is not possible."""
     text = path.read_text()
-    name = hashlib.sha256(f"{snap_start}\0{text}\0{Path(__file__).read_text()}".encode()).hexdigest()
+    template: Template = json.loads(_without_loops(path, text, snap_start))
+    return template
+
+
+@functools.cache
+def _without_loops(path: Path, text: str, snap_start: str) -> str:
+    # Importing cfn-lint takes three seconds, and parsing the file a third of one.
+    return _kept(f"{snap_start}\0{text}", lambda: _written_out(path, _parsed(text), snap_start))
+
+
+def _kept(source: str, make: Callable[[], Template]) -> str:
+    """The JSON of what is made of a source, which stays under build/ until that or this module changes."""
+    name = hashlib.sha256(f"{source}\0{Path(__file__).read_text()}".encode()).hexdigest()
     kept = ROOT / "build" / "templates" / f"{name}.json"
     if not kept.exists():
-        written_out = json.dumps(_written_out(path, _parsed(text), snap_start))
+        made = json.dumps(make())
         kept.parent.mkdir(parents=True, exist_ok=True)
         unfinished = kept.with_suffix(f".{os.getpid()}")
-        unfinished.write_text(written_out)
+        unfinished.write_text(made)
         unfinished.replace(kept)
-    template: Template = json.loads(kept.read_text())
-    return template
+    return kept.read_text()
 
 
 def _parsed(text: str) -> Template:
@@ -144,8 +153,13 @@ def _in_text(value: Any) -> str | None:
 
 
 @functools.cache
-def _expanded(path: Path, environment: str, access: str, snap_start: str) -> Template:
-    parameters = {"Environment": environment, "Access": access, "Architecture": "arm64", "AlarmEmail": ""}
+def _expanded(path: Path, snap_start: str) -> Template:
+    expanded: Template = json.loads(_expanded_text(path, snap_start))
+    return expanded
+
+
+@functools.cache
+def _expanded_text(path: Path, snap_start: str) -> str:
     template = without_loops(path, snap_start=snap_start)
     nested: dict[str, Path] = {}
     for logical_id, resource in template["Resources"].items():  # as `sam package` writes them
@@ -158,12 +172,20 @@ def _expanded(path: Path, environment: str, access: str, snap_start: str) -> Tem
         if "DefinitionUri" in resource.get("Properties", {}):  # inline, so that linters see it
             definition = ROOT / resource["Properties"].pop("DefinitionUri")
             resource["Properties"]["Definition"] = _parsed(definition.read_text())
-    from samtranslator.translator.transform import transform  # noqa: PLC0415
-
-    with _nobodys_aws():
-        expanded: Template = transform(template, parameters, _NoManagedPolicies())
+    source = json.dumps([template, importlib.metadata.version("aws-sam-translator")])
+    expanded: Template = json.loads(_kept(source, lambda: _by_sam(template)))
     for stack, its_template in nested.items():
         expanded["Resources"] |= _resources_in(its_template, expanded["Resources"][stack], expanded)
+    return json.dumps(expanded)
+
+
+def _by_sam(template: Template) -> Template:
+    from samtranslator.translator.transform import transform  # noqa: PLC0415 - a second, for what is mostly kept
+
+    # It decides no condition, so what these parameters are makes no difference.
+    parameters = {"Environment": "prod", "Access": "iam", "Architecture": "arm64", "AlarmEmail": ""}
+    with _nobodys_aws():
+        expanded: Template = transform(template, parameters, _NoManagedPolicies())
     return expanded
 
 
@@ -220,23 +242,22 @@ def _nobodys_aws() -> Iterator[None]:
         os.environ.update(ambient)
 
 
-def _usual(access: str = "iam") -> Template:
-    """The expanded template in production and without snapshots: the kept one itself, which nobody may change."""
-    return _expanded(TEMPLATE, "prod", access, "None")
+def _usual() -> Template:
+    """The expanded template without snapshots: the kept one itself, which nobody may change."""
+    return _expanded(TEMPLATE, "None")
 
 
-def expanded_template(
-    environment: str = "prod", access: str = "iam", *, path: Path = TEMPLATE, snap_start: str = "None"
-) -> Template:
+def expanded_template(*, path: Path = TEMPLATE, snap_start: str = "None") -> Template:
     """The expanded template, with its conditions unresolved, and with the resources of stacks in the stack."""
-    return copy.deepcopy(_expanded(path, environment, access, snap_start))
+    expanded: Template = json.loads(_expanded_text(path, snap_start))
+    return expanded
 
 
 def resources(kind: str, path: Path = TEMPLATE) -> dict[str, Template]:
     """The properties of all resources of one type, by logical id, in a stack that is observed and has all parts."""
     return {
         name: with_all_parts(resource.get("Properties", {}))
-        for name, resource in _expanded(path, "prod", "iam", "None")["Resources"].items()
+        for name, resource in _expanded(path, "None")["Resources"].items()
         if resource["Type"] == kind
     }
 
@@ -261,7 +282,7 @@ def _is_of_a_part(condition: str) -> bool:
 
 def http_api(access: str) -> Template:
     """The API's definition as it is deployed with this `Access`: its routes and their integrations."""
-    body = _usual(access)["Resources"]["Api"]["Properties"]["Body"]
+    body = _usual()["Resources"]["Api"]["Properties"]["Body"]
     definition: Template = _filled_in(with_parameters(body, Access=access))
     return definition
 

@@ -75,9 +75,11 @@ def guarded_lines(code: str) -> Iterator[tuple[str, int]]:
 
 def without_guard(path: Path, code: str, line: int, removal: Removal) -> str:
     """The file without the guard of a line. Raises NoMutantError and, if that is no Python, SyntaxError."""
-    bare = _COMMENT.sub("", code)
+    bare = _bare(code)
     if removal.way is Way.REPLACE:
         mutant = _replaced(bare, line, removal)
+        if path.suffix == ".py":
+            ast.parse(mutant)
     elif path.suffix != ".py":
         if removal.way is not None:
             raise NoMutantError(f"of {path.suffix} a line can only be removed or replaced")
@@ -91,10 +93,13 @@ def without_guard(path: Path, code: str, line: int, removal: Removal) -> str:
         remove(tree, line, removal)
         own = f"{ast.unparse(tree)}\n"
         ast.parse(own)
-        return "".join([*lines[: first - 1], own, *lines[last:]])
-    if path.suffix == ".py":
-        ast.parse(mutant)
+        mutant = "".join([*lines[: first - 1], own, *lines[last:]])
     return mutant
+
+
+@cache
+def _bare(code: str) -> str:
+    return _COMMENT.sub("", code)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -54,13 +55,17 @@ def name_of(folder: str) -> str:
 
 def statements(role: str, *, optional: bool = False) -> list[dict[str, Any]]:
     """The statements of a role; with `optional`, also those that it has only if a parameter asks for them."""
-    roles = resources("AWS::IAM::Role") | resources("AWS::IAM::Role", DELIVERY)
     return [
         statement["Fn::If"][1] if is_optional(statement) else statement
-        for policy in roles[role]["Policies"]
+        for policy in _roles()[role]["Policies"]
         for statement in policy["PolicyDocument"]["Statement"]
         if optional or not is_optional(statement)
     ]
+
+
+@cache
+def _roles() -> dict[str, dict[str, Any]]:
+    return resources("AWS::IAM::Role") | resources("AWS::IAM::Role", DELIVERY)
 
 
 def granted(role: str, without: str | None = None, *, optional: bool = False) -> set[Grant]:

@@ -30,6 +30,9 @@ DECISIONS = DOCS / "decisions"
 PAGES = sorted([README, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *DOCS.rglob("*.md")])
 
 
+COMMAND: Any = typer.main.get_command(app)
+
+
 def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
@@ -124,9 +127,8 @@ def test_every_make_target_that_it_names_exists(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_darkroom_command_that_it_names_exists(page: Path) -> None:
-    root = typer.main.get_command(app)
     for command in commands(page, r"\./darkroom"):
-        known: Any = root
+        known = COMMAND
         for word in command.split()[1:]:
             if not hasattr(known, "commands") or word.startswith("-"):
                 break
@@ -155,7 +157,7 @@ def test_the_page_of_the_command_line_names_every_command() -> None:
     named = commands(DOCS / "command-line.md", r"\./darkroom")
     missing = [
         command
-        for command in leaves(typer.main.get_command(app), "./darkroom")
+        for command in leaves(COMMAND, "./darkroom")
         if not any(re.match(rf"{re.escape(command)}(\s|$)", described) for described in named)
     ]
     assert missing == []

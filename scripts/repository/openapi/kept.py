@@ -40,12 +40,12 @@ STACKS = tuple(
 
 def main() -> None:
     """Writes the file."""
-    KEPT.write_text(kept())
+    KEPT.write_text(kept({stack: document(*stack) for stack in STACKS}))
 
 
-def kept() -> str:
-    """The file's text."""
-    return _written(merged({stack: document(*stack) for stack in STACKS}), "") + "\n"
+def kept(documents: Mapping[Stack, Mapping[str, Any]]) -> str:
+    """The file's text, from the document of every stack."""
+    return _written(merged(documents), "") + "\n"
 
 
 def _written(value: Any, indentation: str) -> str:

@@ -106,12 +106,11 @@ def test_without_a_stack_a_command_asks_for_a_deployed_one() -> None:
     assert run.stderr.startswith("error: No local stack runs here: name a deployed stack: --url URL")
 
 
-@pytest.mark.parametrize("shell", ["sh", "bash"])
-def test_the_command_of_a_checkout_starts_without_setsid_and_proc(tmp_path: Path, shell: str) -> None:
+def test_the_command_of_a_checkout_starts_without_setsid_and_proc(tmp_path: Path) -> None:
     checkout, programs = tmp_path / "checkout", tmp_path / "bin"
-    checkout.mkdir()
+    (checkout / ".darkroom").mkdir(parents=True)
     programs.mkdir()
-    for name in (".darkroom", ".python-version", "cli", "layers", "requirements", "scripts"):
+    for name in (".darkroom/venvs", ".python-version", "cli", "layers", "requirements", "scripts"):
         (checkout / name).symlink_to(ROOT / name)
     text = (ROOT / "darkroom").read_text()
     assert "/proc/uptime" in text
@@ -120,12 +119,13 @@ def test_the_command_of_a_checkout_starts_without_setsid_and_proc(tmp_path: Path
         (programs / name).symlink_to(str(shutil.which(name)))
     (programs / "uname").write_text('#!/bin/sh\n[ "$1" = -m ] && echo arm64 || echo Darwin\n')
     (programs / "uname").chmod(0o755)
-    done = subprocess.run(
-        [str(shutil.which(shell)), checkout / "darkroom", "status", "0" * 26],
-        env={"PATH": str(programs), "DARKROOM_STATE_DIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: The local stack is not running."), done.stderr
+    for shell in ("sh", "bash"):  # the second one finds the first one's bytecode
+        done = subprocess.run(
+            [str(shutil.which(shell)), checkout / "darkroom", "status", "0" * 26],
+            env={"PATH": str(programs), "DARKROOM_STATE_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 1
+        assert done.stderr.startswith("error: The local stack is not running."), done.stderr
