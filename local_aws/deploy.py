@@ -55,6 +55,7 @@ def deploy(
             "sam deploy",
             [
                 *(given().sam, "deploy", "--template-file", template, "--stack-name", name),
+                "--use-json",  # of what it sends, which it reads again four times before it does: see `build`
                 *local_options(**parameters),
             ],
             environment=sam_environment(state),

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import boto3
-import yaml
 
 from local_aws.build import build_instructions, fingerprint, sources_in
 from local_aws.project import given
@@ -131,6 +130,7 @@ def _replace(file: Path, content: bytes) -> None:
 
 def deployed_template(cloudformation: Any, stack_name: str) -> dict[str, Any]:
     """The template as `sam deploy` sent it: its layers refer to their archives in S3."""
-    body = cloudformation.get_template(StackName=stack_name, TemplateStage="Original")["TemplateBody"]
-    document: dict[str, Any] = yaml.load(body, Loader=yaml.CSafeLoader) if isinstance(body, str) else body
+    document: dict[str, Any] = cloudformation.get_template(StackName=stack_name, TemplateStage="Original")[
+        "TemplateBody"
+    ]
     return document

@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import yaml
-
 from local_aws import docker_engine, lambda_base_image, stack
 from local_aws.build import local_options, prepare_sam, sam_environment
 from local_aws.gate import relayed
+from local_aws.layers import deployed_template
 from local_aws.logs import folder_name
 from local_aws.paths import State
 from local_aws.project import given
@@ -114,11 +113,7 @@ def _write_project(
     SAM CLI passes on only variables that the template declares, and ours declares no AWS_ENDPOINT_URL, because
     functions do not know that they run locally. See "Environment variables file" in SAM's guide to `sam local invoke`.
     """
-    deployed = running.client("cloudformation").get_template(StackName=running.name, TemplateStage="Original")[
-        "TemplateBody"
-    ]
-    # SAM CLI deploys the long form of CloudFormation's functions: plain YAML.
-    template = yaml.load(str(deployed), yaml.CSafeLoader)
+    template = deployed_template(running.client("cloudformation"), running.name)
     for_all = template.get("Globals", {}).get("Function", {}).get("Layers")
     layers = set(_named([for_all, template["Resources"][name]["Properties"].get("Layers")]))
     for resource_id, resource in list(template["Resources"].items()):

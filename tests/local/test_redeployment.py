@@ -117,7 +117,7 @@ def test_the_changed_value_of_a_parameter_is_live(edited: LocalStack) -> None:
     (stack,) = cloudformation.describe_stacks(StackName="darkroom-local")["Stacks"]
     body = cloudformation.get_template(StackName="darkroom-local", TemplateStage="Original")["TemplateBody"]
     template = {"Bucket": "darkroom-local-deployments", "Key": "the-same.template"}
-    edited.client("s3").put_object(**template, Body=body if isinstance(body, str) else json.dumps(body))
+    edited.client("s3").put_object(**template, Body=json.dumps(body))
     cloudformation.update_stack(
         StackName="darkroom-local",
         TemplateURL="https://s3.us-east-1.amazonaws.com/{Bucket}/{Key}".format(**template),
