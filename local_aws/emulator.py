@@ -12,6 +12,7 @@ class Emulator:
     gateway_url: str
     function_python: Path
     data_dir: Path
+    layers_dir: Path | None = None  # of unpacked layers, which other emulators may use; None: in `data_dir`
     edge_url: str = ""
     clock: Mapping[str, str] = field(default_factory=dict)  # variables that make functions' clocks move with it
     concurrency: int | None = None  # per function; None: derived from the machine

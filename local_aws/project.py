@@ -112,6 +112,11 @@ class Project:
         """The compiled modules of all stacks of the checkout."""
         return self.home / "bytecode"
 
+    @property
+    def unpacked_layers(self) -> Path:
+        """The layers that all stacks of the checkout run, unpacked."""
+        return self.home / "build" / "layers"
+
 
 class NothingGiven(Exception):
     """This process has been given no project; the message says what to do."""

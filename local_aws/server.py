@@ -54,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         edge_url=_url(viewers),
         function_python=options.function_python.absolute(),
         data_dir=options.data_dir.resolve(),
+        layers_dir=options.layers_dir,
         clock={name: os.environ[name] for name in clock.VARIABLES if name in os.environ},
         concurrency=options.concurrency,
         idle_seconds=options.idle_seconds,
@@ -86,6 +87,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m local_aws.server", description=__doc__.partition("\n")[0])
     parser.add_argument("--ready-file", type=Path, required=True, help="written once both ports answer, as JSON")
     parser.add_argument("--data-dir", type=Path, required=True, help="everything that the emulator writes goes here")
+    parser.add_argument("--layers-dir", type=Path, help="unpacked layers go here, for other emulators, too")
     parser.add_argument(
         "--relay-file", type=Path, default=os.devnull, help="has the host by which containers reach AWS's port, if any"
     )

@@ -196,7 +196,7 @@ def _emulator(state: State, options: list[str], interrupts: Interrupts) -> Child
     command: list[str | Path] = [
         *(given().emulator_python, "-m", "local_aws.server"),
         *("--ready-file", state.ready_file, "--data-dir", state.emulator_data, "--relay-file", state.relay_file),
-        *("--function-python", given().function_python),
+        *("--function-python", given().function_python, "--layers-dir", given().unpacked_layers),
         *(option for function in given().initialised_ahead for option in ("--initialise", function)),
         *(
             "--how-to-sign",

@@ -70,6 +70,8 @@ runpy.run_module("awslambdaric", run_name="__main__", alter_sys=True)
 # Lambda ends an execution environment without asking it.
 _END_GRACE_SECONDS = 0.2
 _PIPE_BYTES = 65536
+# A stack has a dozen: its layers, and as many as its functions put over each other.
+_KEPT = 30
 
 lambda_runtime = internals("core.lambda_runtime")
 lambda_service = internals("services.lambda_svc")
@@ -78,13 +80,12 @@ _ProvidedWorker: Any = lambda_runtime.ProvidedWorker
 
 def apply(emulator: Emulator) -> None:
     """Run Python functions in isolated workers; other runtimes stay as they are."""
-    folder = emulator.data_dir / "functions"
-    folder.mkdir(parents=True, exist_ok=True)
     worker = functools.partial(
         RuntimeClientWorker,
         settings=WorkerSettings(
             python=str(emulator.function_python),
-            packages=Packages(folder),
+            code=Packages(emulator.data_dir / "functions"),
+            layers=Packages(emulator.layers_dir or emulator.data_dir / "layers"),
             gateway_url=emulator.gateway_url,
             clock=emulator.clock,
             # To the kernel, the thread that starts a process is its parent: this thread lives as long as the server.
@@ -114,15 +115,19 @@ def _is_python(config: dict[str, Any]) -> bool:
 
 
 class Packages:
-    """The unpacked code and layers, one folder per archive, shared by the workers that run it."""
+    """Unpacked code or layers, one folder per archive, shared by the workers that run it, and by the emulators that are
+    given the same folder: each begins by deleting all but the `_KEPT` that were used last."""
 
     def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for unused in sorted(folder.iterdir(), key=_used_at, reverse=True)[_KEPT:]:
+            shutil.rmtree(unused, ignore_errors=True)
         self._folder = folder
         self._lock = threading.Lock()
 
     def unpack(self, archives: Sequence[bytes]) -> Path:
         """Return a folder with the archives unpacked over each other, the last one on top."""
-        digests = [hashlib.sha256(archive).hexdigest()[:32] for archive in archives]
+        digests = [_digest(archive) for archive in archives]
         with self._lock:
             folders = [
                 self._made(digest, functools.partial(_extract, archive))
@@ -135,12 +140,29 @@ class Packages:
 
     def _made(self, name: str, fill: Callable[[Path], None]) -> Path:
         target = self._folder / name
-        if not target.exists():
-            unfinished = Path(tempfile.mkdtemp(prefix="unpacking-", dir=self._folder))
-            fill(unfinished)
-            unfinished.chmod(0o755)
+        with suppress(FileNotFoundError):
+            os.utime(target)
+            return target
+        unfinished = Path(tempfile.mkdtemp(prefix="unpacking-", dir=self._folder))
+        fill(unfinished)
+        unfinished.chmod(0o755)
+        try:
             unfinished.rename(target)
+        except OSError:  # another emulator was faster
+            shutil.rmtree(unfinished)
+            os.utime(target)
         return target
+
+
+@functools.lru_cache(maxsize=_KEPT)  # by which each start of a process would calculate that of 50 MB
+def _digest(archive: bytes) -> str:
+    return hashlib.sha256(archive).hexdigest()[:32]
+
+
+def _used_at(folder: Path) -> float:
+    with suppress(FileNotFoundError):  # another emulator deletes, too
+        return folder.stat().st_mtime
+    return 0
 
 
 def _extract(archive: bytes, folder: Path) -> None:
@@ -158,7 +180,8 @@ class WorkerSettings:
     """What every worker needs besides its function's configuration."""
 
     python: str
-    packages: Packages
+    code: Packages
+    layers: Packages
     gateway_url: str
     clock: Mapping[str, str]
     starter: ThreadPoolExecutor
@@ -284,7 +307,7 @@ class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack p
         self._teardown()
         self._discard_tmpdir()
         self._tmpdir = tempfile.mkdtemp(prefix="sandbox-")
-        task_root = self._settings.packages.unpack([self.code_zip])
+        task_root = self._settings.code.unpack([self.code_zip])
         generation = self._begin_generation()
         try:
             self._server = RuntimeApiServer(("127.0.0.1", 0), self._build_handler_class(generation, self._pending))
@@ -406,7 +429,7 @@ class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack p
         config = self.config
         _, region = lambda_runtime._account_region_from_function_config(config)
         layers = [lambda_service._resolve_layer_zip(layer) for layer in config.get("Layers") or []]
-        opt = self._settings.packages.unpack([archive for archive in layers if archive])
+        opt = self._settings.layers.unpack([archive for archive in layers if archive])
         sandbox = Path(self._tmpdir)
         (sandbox / "tmp").mkdir()
         own = lambda_service._runtime_env_vars(config)

@@ -1,6 +1,7 @@
 """The emulator does what AWS does: each shim next to the gap that it closes in stock MiniStack."""
 
 import json
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -12,6 +13,7 @@ from local_aws.tests.emulator_server import (
     EmulatorServer,
     create_function,
     invoke,
+    output_of,
     package,
     physical_ids,
     reasons_for_failed_stack,
@@ -565,6 +567,35 @@ def test_code_comes_before_layers_and_a_later_layer_covers_an_earlier_one(emulat
         Layers=[layer("earlier", "first", "both", "own"), layer("later", "both")],
     )
     assert invoke(emulator, "layered") == ["earlier", "later", "code"]
+
+
+UNPACK_AGAIN = """
+import io, sys, zipfile
+from pathlib import Path
+from local_aws.shims import function_isolation
+
+def layer(name):
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as opened:
+        opened.writestr(f"python/{name}.py", name)
+    return archive.getvalue()
+
+def unpack(*names):
+    return function_isolation.Packages(Path(sys.argv[1])).unpack([layer(name) for name in names])
+
+first = unpack("a", "b")
+(first / "is the first").touch()
+print((unpack("a", "b") / "is the first").exists(), end=" ")
+unpack("c")
+function_isolation._KEPT = 3
+function_isolation.Packages(first.parent)
+print(len(list(first.parent.iterdir())), end=" ")
+print([file.read_text() for file in sorted(unpack("a", "b").rglob("*.py"))])
+"""
+
+
+def test_layers_are_unpacked_once_for_all_emulators_and_again_if_one_has_deleted_them(tmp_path: Path) -> None:
+    assert output_of(UNPACK_AGAIN, tmp_path) == "True 3 ['a', 'b']"
 
 
 def test_new_code_runs_from_the_next_invocation_on(emulator: EmulatorServer) -> None:
