@@ -238,10 +238,11 @@ class Model(Simulated):
         self.start(receipt, body, **how)
 
     def _sweep(self) -> None:
-        self.pictures.now = self.now
-        removed = self.pictures.sweep()
-        must(not removed.errors, "stuck", f"a sweep trips over no image: {removed.errors}")
-        self.counts.update({f"image: {outcome}": count for outcome, count in removed.outcomes.items()})
+        if any(row.due_at is not None and row.due_at <= self.now for row in self.images.rows.values()):
+            self.pictures.now = self.now
+            removed = self.pictures.sweep()
+            must(not removed.errors, "stuck", f"a sweep trips over no image: {removed.errors}")
+            self.counts.update({f"image: {outcome}": count for outcome, count in removed.outcomes.items()})
         swept = self.world.sweep()
         must(not swept.errors, "stuck", f"a sweep trips over no row: {swept.errors}")
         for error in swept.unlisted.values():
