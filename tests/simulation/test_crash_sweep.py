@@ -13,9 +13,11 @@ import pytest
 import darkroom.operations.images.transcode_image as operation
 from tests.simulation.crashes.__main__ import main
 from tests.simulation.crashes.exploration import Findings, explore, own_points, strikes_at, undisturbed
-from tests.simulation.crashes.histories import HISTORIES
+from tests.simulation.crashes.histories import HISTORIES, check_promises
 from tests.simulation.crashes.scale import Scale
-from tests.simulation.crashes.wire import MODES, Point
+from tests.simulation.crashes.wire import MODES, READS, Point
+from tests.simulation.crashes.world import World
+from tests.support.faults import Mode
 
 pytestmark = pytest.mark.promise("fault-at-any-call")
 
@@ -96,7 +98,39 @@ def points_after_one_more_call() -> tuple[int, int]:
 
 
 def test_a_call_that_is_new_is_struck_too_without_being_named() -> None:
-    assert apart(points_after_one_more_call) == (1, len(MODES) - 1)
+    assert apart(points_after_one_more_call) == (1, len(MODES) - 2), "it is neither of an object nor a write"
+
+
+class LostReads:
+    """The answer of each read is lost once."""
+
+    def __init__(self) -> None:
+        self.lost: list[int] = []
+
+    def before(self, point: Point) -> None:
+        """Nothing happens."""
+
+    def after(self, point: Point) -> Mode | None:
+        """Loses the answer, unless that of the attempt before was lost, which this one may repeat."""
+        if point.operation not in READS or point.number - 1 in self.lost:
+            return None
+        self.lost.append(point.number)
+        return "answer lost"
+
+
+def lost_reads(history: str) -> int:
+    """How many reads lost their answers in a history. Raises AssertionError if it ends otherwise."""
+    plain = undisturbed(HISTORIES[history], SMALL)
+    faults = LostReads()
+    with World(scale=SMALL, faults=faults) as world:
+        ending = check_promises(world, HISTORIES[history], HISTORIES[history].play(world), plain.ending)
+    assert ending == plain.ending
+    return len(faults.lost)
+
+
+@pytest.mark.parametrize("history", ["poison, mended and replayed", "fetched", "deleted"])
+def test_a_read_whose_answer_is_lost_makes_no_history_of_its_own(history: str) -> None:
+    assert apart(lost_reads, history) > 20
 
 
 def more_calls(history: str) -> int:

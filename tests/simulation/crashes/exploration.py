@@ -1,4 +1,4 @@
-"""Plays a history with every fault at every point, and with every second fault at every later point.
+"""Plays a history with every fault that makes a difference at every point, and every second one at every later point.
 
 Histories branch by fork: a child is struck where its parent passes, so nothing is played twice up to there, and every
 point that the code makes is struck without a list of points. A history that reaches exactly the same state as an

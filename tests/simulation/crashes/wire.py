@@ -21,6 +21,9 @@ MODES: tuple[Mode, ...] = ("dies before", "dies after", "answer lost", "throttle
 """What can happen at one attempt of a call. The SDK repeats a call whose answer is lost, and every attempt of a
 throttled one is refused until it gives up; a damaged object comes without a checksum by which it would notice."""
 
+READS = ("BatchGetItem", "GetItem", "GetQueueAttributes", "Query")
+"""Operations that change nothing and have a small answer."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
@@ -35,8 +38,12 @@ class Point:
 
 
 def modes_at(point: Point) -> tuple[Mode, ...]:
-    """The faults that can strike there."""
-    return tuple(mode for mode in MODES if mode != "read damaged" or point.operation == "GetObject")
+    """The faults that make a history of their own there. A read whose answer is lost reads the same when the SDK makes
+    it again, and fails as if it were throttled when it may be made once only."""
+    impossible = {"answer lost"} if point.operation in READS else set()
+    if point.operation != "GetObject":
+        impossible.add("read damaged")
+    return tuple(mode for mode in MODES if mode not in impossible)
 
 
 class Faults(Protocol):

@@ -1,4 +1,4 @@
-"""Small histories of webhooks, and every fault at every call of them: alone, and in pairs."""
+"""Small histories of webhooks, and every fault that makes a difference at every call of them: alone, and in pairs."""
 
 from __future__ import annotations
 
