@@ -11,8 +11,9 @@ from darkroom.aws.kernel.signing import MessageSigner
 from darkroom.domain.dead_letters.dead_letter import explanation_of
 from darkroom.domain.images.image import Attempt, Cause, DeadLetterState, Failure, Image, Status, message_for
 from darkroom.domain.kernel.errors import INTERNAL
-from darkroom_client.client import IMAGE_ID_PATTERN
-from tests.local.local_stack import PHOTO, LocalStack
+from darkroom_client import Darkroom
+from tests.local.local_stack import LocalStack
+from tests.support.fakes.pictures import jpeg
 
 
 class DeadLetterFixture:
@@ -31,11 +32,10 @@ class DeadLetterFixture:
 
     def give_up(self, *, error_type: str = "KeyError", message: str = "'gamma'") -> Image:
         """A developed photo whose row says that it was given up for that error, with its one dead letter."""
-        uploaded = self._stack.darkroom("upload", PHOTO, "--variants", "thumb", "--wait")
-        image_id = IMAGE_ID_PATTERN.search(uploaded.stdout)
-        if uploaded.returncode != 0 or image_id is None:
-            raise RuntimeError(uploaded.stdout)
-        done = self.row(image_id.group())
+        with Darkroom(self._stack.api_url, self._stack.record.api_key, is_local_stack=True) as api:
+            accepted = api.upload(jpeg(320, 240), content_type="image/jpeg", variants=["thumb"])
+            api.wait(accepted.image_id, timeout_seconds=120)
+        done = self.row(accepted.image_id)
         cause = Cause(error_type=error_type, message=message, stack="Traceback\n  boom")
         attempt = Attempt(run=1, number=5, request_id="r-5", started_at=done.created_at, ended_at=1, cause=cause)
         row = replace(
