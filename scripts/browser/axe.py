@@ -10,7 +10,8 @@ from playwright.sync_api import Page
 
 def findings(page: Page) -> list[str]:
     """What violates one of axe's rules, those of good practice too: one line for each element."""
-    page.evaluate(_source())
+    if page.evaluate("() => !window.axe"):  # the document may have it from the screen before
+        page.evaluate(_source())
     results = page.evaluate("() => axe.run(document, { resultTypes: ['violations'] })")
     return [
         f"{rule['id']} ({rule['impact']}): {' '.join(map(str, node['target']))}: {node['failureSummary']}"
