@@ -46,7 +46,7 @@ $(TIERS:%=test-%): setup
 	@exec $(DEV)/python -m checks.test_tiers $(@:test-%=%)
 
 test-unit: ## Decisions and operations, on fakes
-test-engine: ## Golden pictures, hostile files, a short fuzz run, the same bytes in a hundred processes
+test-engine: ## Golden pictures, hostile files, a short fuzz run, the same bytes in many processes (LONG=1: all of them)
 test-contract: ## Fakes and adapters against one contract suite; the handlers over moto
 test-simulation: ## Crashes and duplicates, with the real operations (LONG=1: the long form)
 test-smoke: ## The product on one embedded stack
