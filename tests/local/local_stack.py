@@ -239,10 +239,11 @@ def is_open(port: int) -> bool:
 
 
 def wait_until(condition: Callable[[], Any], what: str, *, seconds: float = START_SECONDS) -> Any:
-    """The first true value of a condition."""
-    deadline = time.monotonic() + seconds
+    """The first true value of a condition, which is looked at less often the longer it takes: it costs its process."""
+    deadline, pause = time.monotonic() + seconds, 0.05
     while not (value := condition()):
         if time.monotonic() > deadline:
             raise TimeoutError(f"Waited in vain: {what}")
-        time.sleep(0.05)
+        time.sleep(pause)
+        pause = min(pause * 1.1, 0.5)
     return value

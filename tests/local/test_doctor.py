@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -33,11 +33,12 @@ PRODUCTION_ONLY = {"reserved-concurrency", "dead-letters-are-heard", "nothing-is
 
 @dataclass(kw_only=True)
 class Patient:
-    """A stack, the calls that doctor makes to it, and what it finds before anything is planted."""
+    """A stack, the calls that doctor makes to it, and what it knows and finds before anything is planted."""
 
     stack: Stack
-    calls: set[str] = field(default_factory=set)
-    sound: Found = field(default_factory=set)
+    known: Facts
+    calls: set[str]
+    sound: Found
 
     def client(self, service: str) -> Any:
         """A client that may change something: not one of doctor's."""
@@ -45,24 +46,20 @@ class Patient:
 
     changing: Callable[[str], Any]
 
-    def facts(self) -> Facts:
-        """What doctor knows of it now."""
-        return gather(self.stack)
-
-    def findings(self, *, production: bool = False) -> Found:
-        """What is wrong with it now."""
-        return findings_of(self.examined(production=production))
-
-    def examined(self, *, production: bool = False) -> list[CheckResult]:
+    def examined(self) -> list[CheckResult]:
         """What each check says about it now."""
-        facts = self.facts()
-        results = [judge(check, facts, production=production) for check in CHECKS]
-        assert [result.reason for result in results if result.reason is not None] == []
-        return results
+        return judged(gather(self.stack))
 
     def physical(self, logical_id: str) -> str:
         """A resource's physical id."""
         return self.stack.physical_id(logical_id)
+
+
+def judged(facts: Facts, *, production: bool = False) -> list[CheckResult]:
+    """What each check says about these facts."""
+    results = [judge(check, facts, production=production) for check in CHECKS]
+    assert [result.reason for result in results if result.reason is not None] == []
+    return results
 
 
 def findings_of(results: list[CheckResult]) -> Found:
@@ -74,10 +71,10 @@ def findings_of(results: list[CheckResult]) -> Found:
 def patient(stack: LocalStack) -> Patient:
     """The stack, after its first examination."""
     opened = open_stack(None, None, environment={"DARKROOM_STATE_DIR": str(stack.state)})
-    patient = Patient(stack=opened, changing=stack.client)
+    calls: set[str] = set()
 
     def record(model: Any, **_: object) -> None:
-        patient.calls.add(model.name)
+        calls.add(model.name)
 
     ordinary = opened.client
 
@@ -87,8 +84,8 @@ def patient(stack: LocalStack) -> Patient:
         return client
 
     object.__setattr__(opened, "client", recording)
-    patient.sound = patient.findings()
-    return patient
+    known = gather(opened)
+    return Patient(stack=opened, changing=stack.client, calls=calls, known=known, sound=findings_of(judged(known)))
 
 
 def test_a_sound_stack_has_nothing_wrong(patient: Patient, stack: LocalStack) -> None:
@@ -111,13 +108,12 @@ def test_every_line_is_checked_or_answered_by_a_decision_that_is_named(stack: Lo
 
 
 def test_it_only_calls_what_reads(patient: Patient) -> None:
-    patient.facts()
     assert len(patient.calls) > 20
     assert {name for name in patient.calls if not READING.match(name)} == set()
 
 
 def test_a_production_stack_must_have_more(patient: Patient) -> None:
-    more = patient.findings(production=True) - patient.sound
+    more = findings_of(judged(patient.known, production=True)) - patient.sound
     assert {name for name, _, _ in more} == PRODUCTION_ONLY
 
 
@@ -186,7 +182,7 @@ def role_that_may(role: str, action: str, queue: str) -> Plant:
         return {"RoleName": patient.physical(role), "PolicyName": "planted"}
 
     def allow(patient: Patient) -> None:
-        statement = {"Effect": "Allow", "Action": action, "Resource": patient.facts().queues[queue].arn}
+        statement = {"Effect": "Allow", "Action": action, "Resource": patient.known.queues[queue].arn}
         document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
         patient.client("iam").put_role_policy(**planted(patient), PolicyDocument=document)
 
@@ -288,7 +284,7 @@ ALARM_SETTINGS = (
 def restored_alarms(patient: Patient, watch: alarms.AlarmWatch) -> Iterator[list[dict[str, Any]]]:
     """The settings of the alarms on a metric, which are put back at the end."""
     cloudwatch = patient.client("cloudwatch")
-    names = [alarm.name for alarm in alarms.watching(patient.facts(), watch).values()]
+    names = [alarm.name for alarm in alarms.watching(patient.known, watch).values()]
     assert names
     described = cloudwatch.describe_alarms(AlarmNames=names)["MetricAlarms"]
     before = [{name: alarm[name] for name in ALARM_SETTINGS if alarm.get(name) is not None} for alarm in described]
@@ -338,7 +334,7 @@ silent_incidents = undone(
 @contextmanager
 def unconfirmed_address(patient: Patient) -> Iterator[None]:
     """An address that was told of alarms once, and never confirmed that it wants to be."""
-    sns, topics = patient.client("sns"), alarms.audience(patient.facts(), alarms.DEAD_LETTERS)
+    sns, topics = patient.client("sns"), alarms.audience(patient.known, alarms.DEAD_LETTERS)
     arns = [
         sns.subscribe(
             TopicArn=patient.physical(topic), Protocol="email", Endpoint="a@example.com", ReturnSubscriptionArn=True
@@ -537,22 +533,21 @@ def test_a_wrong_bucket_and_all_that_was_changed_by_hand_is_found_and_set_back_a
             planted.enter_context(plant(patient))
         uploaded = stack.darkroom("upload", PHOTO, "--variants", "thumb", "--json").stdout
         image_id = document_in(uploaded)["uploads"][0]["image"]["id"]
+        table, key = patient.physical("ImagesTable"), {"image_id": {"S": image_id}}
 
-        def defects() -> list[str]:
-            return [
-                defect["fingerprint"]
-                for defect in document_in(stack.darkroom("dlq", "ls", "--json").stdout)["retrying"]
-            ]
+        def row() -> str:
+            return json.dumps(stack.client("dynamodb").get_item(TableName=table, Key=key)["Item"])
 
-        wait_until(defects, "an attempt has failed")
-        assert {name.rpartition("/")[2] for name in defects()} == {"no-such-bucket"}
+        wait_until(lambda: "no-such-bucket" in row(), "an attempt has failed")
+        retrying = document_in(stack.darkroom("dlq", "ls", "--json").stdout)["retrying"]
+        assert {defect["fingerprint"].rpartition("/")[2] for defect in retrying} == {"no-such-bucket"}
         assert "no-such-bucket" in stack.darkroom("top", "--json").stdout
         examined = stack.darkroom("doctor")
         assert "TranscodeImageFunction: its variable ORIGINALS_BUCKET is no-such-bucket" in examined.stdout
         assert "./darkroom doctor --repair" in examined.stdout and "eploy this checkout" not in examined.stdout
         repaired = stack.darkroom("doctor", "--repair", "--yes")
         assert repaired.returncode == 0 and "Changed 11 settings" in repaired.stdout, repaired
-        assert patient.findings() == patient.sound
-        wait_until(lambda: "done" in stack.darkroom("status", image_id).stdout, "the image is developed")
+        assert findings_of(patient.examined()) == patient.sound
+        wait_until(lambda: '"done"' in row(), "the image is developed")
     (action,) = document_in(stack.darkroom("audit", "--action", "repair", "--json").stdout)["actions"]
     assert action["state"] == "done" and len(action["targets"]) == 11
