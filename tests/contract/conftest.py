@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import boto3
@@ -146,7 +147,9 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def ambient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Invalid credentials, and an API that requires none."""
+    """Invalid credentials, an API that requires none, and one client of a service for all that asks boto3 for it: to
+    make one takes longer than most calls."""
+    monkeypatch.setattr(boto3, "client", cache(boto3.client))
     monkeypatch.setenv("ACCESS", "anonymous")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")

@@ -48,7 +48,7 @@ def test_what_is_stored_is_checked_by_the_sha256_that_it_was_accepted_with(aws: 
 @pytest.mark.guards("dead-letters-single-try-client")
 def test_a_dead_letter_is_sent_by_the_client_that_tries_once(aws: Aws) -> None:
     sent: list[str] = []
-    client, once_client = boto3.client("sqs"), boto3.client("sqs")
+    client, once_client = boto3.client("sqs"), boto3.Session().client("sqs")
     client.meta.events.register("before-send.sqs.SendMessage", lambda **_: sent.append("with retries"))
     once_client.meta.events.register("before-send.sqs.SendMessage", lambda **_: sent.append("once"))
     image = pending()

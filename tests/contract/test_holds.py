@@ -264,7 +264,7 @@ def test_turns_are_forgotten_in_time(aws: Aws) -> None:
 
 def test_a_reservations_that_changes_between_two_writes_is_asked_again(aws: Aws) -> None:
     client = boto3.client("dynamodb")
-    other = ReservationsTable(boto3.client("dynamodb"), aws.reservations_table)
+    other = ReservationsTable(boto3.Session().client("dynamodb"), aws.reservations_table)
     came_between: list[int] = []
 
     def answer(arguments: dict[str, Any], call: Any) -> Any:
