@@ -18,6 +18,7 @@ from typing import Any, Self
 from unittest.mock import patch
 
 import time_machine
+from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from moto import mock_aws
 from moto.core.botocore_stubber import BotocoreStubber
@@ -137,6 +138,8 @@ class World:
             # The session stays: it holds botocore's models, which load slowly, and nothing of the product.
             stack.enter_context(mock_aws(config={"core": {"mock_credentials": False, "reset_boto3_session": False}}))
             stack.enter_context(patch.object(BotocoreStubber, "__call__", self._before_send))
+            for part in ("canonical_request", "signature"):  # nobody checks signatures here, and they take their time
+                stack.enter_context(patch.object(SigV4Auth, part, lambda *_: ""))
             stack.enter_context(self.scale.applied())
             self._stop_before_developing(stack)
             stack.enter_context(patch.object(processes, "on_request", self._serve))
