@@ -115,11 +115,7 @@ def settle_batch(
     # guard: bulk-end-seen-twice
     if counts not in (ports.batches.sums(batch_id).counts, batch.seen):
         return _later(ports, batch, is_quiet=quiet, seen=counts)
-    try:
-        ports.batches.change(batch, end(batch, counts, now=ports.clock()))  # guard: bulk-ends-once
-    except Fenced:
-        return "later"  # another look has ended it, or its client has asked for something: it is due
-    return "ended"
+    return _end(ports, batch, counts)
 
 
 def change_batch(ports: BatchesPorts, batch: Batch, decide: Callable[[Batch], Batch]) -> Batch:
@@ -142,6 +138,21 @@ def _later(ports: SettleBatchPorts, batch: Batch, *, is_quiet: bool, seen: Count
     now = ports.clock()
     with suppress(Fenced):  # whoever changed it has said when it is due
         ports.batches.change(batch, look_again(batch, now=now, is_quiet=is_quiet, seen=seen))
+    return "later"
+
+
+def _end(ports: SettleBatchPorts, batch: Batch, counts: Counts) -> Settled:
+    """Ends the batch, also if a look that saw less has just postponed it: no image joins one that is closed."""
+    current: Batch | None = batch
+    for _ in range(_TRIES):
+        if current is None or current.state.has_ended:
+            break
+        try:
+            ports.batches.change(current, end(current, counts, now=ports.clock()))  # guard: bulk-ends-once
+        except Fenced as lost:
+            current = lost.current  # guard: bulk-ends-although-postponed
+        else:
+            return "ended"
     return "later"
 
 
