@@ -19,7 +19,7 @@ from darkroom.domain.kernel.lanes import Lane, lane_for
 from darkroom.domain.kernel.retry import OUTAGE, RetryPolicy
 from darkroom.domain.kernel.tenants import Tier
 from darkroom.operations.images.load_shedder import LoadShedder
-from darkroom.operations.images.worker_counts import ReportThroughputPorts, ThroughputCounter, report_throughput
+from darkroom.operations.sweeping.worker_counts import ReportThroughputPorts, ThroughputCounter, report_throughput
 from darkroom.ports.images import QueueDepth
 from darkroom_cli.capacity.plan import READ_MILLISECONDS, STATUS_READS, VARIANTS
 from darkroom_cli.capacity.quotas import INVOCATIONS_OF_A_POLLER, NEW_TABLE_WRITES, PREFIX_PUTS, Quotas

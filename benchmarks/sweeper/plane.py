@@ -11,9 +11,9 @@ from benchmarks.sweeper.calls import PLANS, learning, listed
 from benchmarks.sweeper.loads import UNREACHABLE, URL
 from benchmarks.sweeper.stores import IndexedImages, WorkedFetches, WorkedLanes, Workers
 from darkroom.domain.kernel.lanes import FETCH_WORKERS, LANES, USUAL_PHOTO_SECONDS
-from darkroom.operations.images.worker_counts import CountOutcomesPorts, OutcomeCounter, report_outcomes
 from darkroom.operations.sweeping.measure_lanes import MeasureLanesPorts, measure_lanes
 from darkroom.operations.sweeping.sweep_due_images import SweepDueImagesPorts, sweep_due_images
+from darkroom.operations.sweeping.worker_counts import CountOutcomesPorts, OutcomeCounter, report_outcomes
 from tests.support.fakes.stores import FakeDeadLetters, FakeRemoteImages
 from tests.support.fakes.world import World
 from tests.support.virtual.cloud import Cloud, Plan, Remote

@@ -10,9 +10,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from darkroom.domain.images.service_level import FAST_BURN, SLOW_BURN
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.sweeping.due import behind
-from darkroom.operations.images.worker_counts import OutcomeCounter, report_outcomes
 from darkroom.operations.sweeping.measure_lanes import Measures, measure_lanes
 from darkroom.operations.sweeping.sweep_due_images import Sweep, sweep_due_images
+from darkroom.operations.sweeping.worker_counts import OutcomeCounter, report_outcomes
 from darkroom.telemetry import emit_unless_zero, entry_point, report_sweep, report_unmeasured
 from darkroom.wiring.kernel.runtime import within
 from darkroom.wiring.sweeping.sweep_due_images import wire

@@ -28,13 +28,13 @@ from darkroom.operations.images.transcode_image import (
     postponed_by,
     transcode_image,
 )
-from darkroom.operations.images.worker_counts import (
+from darkroom.operations.kernel.check_message import check_message
+from darkroom.operations.sweeping.worker_counts import (
     OutcomeCounter,
     ThroughputCounter,
     report_outcomes,
     report_throughput,
 )
-from darkroom.operations.kernel.check_message import check_message
 from darkroom.telemetry import entry_point, follow, lines_about, logger, metrics, report_rejected
 from darkroom.wiring.images.transcode_image import wire
 from darkroom.wiring.kernel.runtime import within

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from darkroom.domain.images.service_level import MINUTE, NO_OUTCOMES, SUCCEEDED, Outcomes, failed_attempt
-from darkroom.operations.images.worker_counts import (
+from darkroom.operations.sweeping.worker_counts import (
     KEPT_MINUTES,
     REPORT_SECONDS,
     CountOutcomesPorts,

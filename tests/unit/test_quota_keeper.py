@@ -10,7 +10,7 @@ import pytest
 from darkroom.domain.kernel.errors import Rejected, TurnedAway
 from darkroom.domain.kernel.stored import NOTHING, QuotaExceeded, Stored
 from darkroom.domain.kernel.tenants import NO_QUOTA, Quota
-from darkroom.operations.images.quota_keeper import KNOWN_MILLISECONDS, QuotaKeeper
+from darkroom.operations.tenants.quota_keeper import KNOWN_MILLISECONDS, QuotaKeeper
 from tests.support.fakes import World
 from tests.support.fakes.events import FakeUsage
 from tests.support.fakes.pictures import jpeg

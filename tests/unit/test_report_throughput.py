@@ -3,7 +3,7 @@
 import pytest
 
 from darkroom.domain.images.load_shedding import Work
-from darkroom.operations.images.worker_counts import (
+from darkroom.operations.sweeping.worker_counts import (
     MOST_TENANTS,
     TENANTS_MILLISECONDS,
     ReportThroughputPorts,

@@ -26,13 +26,13 @@ from darkroom.operations.images.check_order import Accepted
 from darkroom.operations.images.delete_image import DeleteImagePorts, delete_image
 from darkroom.operations.images.estimate import Estimator
 from darkroom.operations.images.load_shedder import LoadShedder
-from darkroom.operations.images.quota_keeper import QuotaKeeper
 from darkroom.operations.images.submit_image import PhotoUpload, SubmitImagePorts, submit_image
 from darkroom.operations.images.transcode_image import Outcome, ReceivedMessage, TranscodeImagePorts, transcode_image
 from darkroom.operations.imports.begin_fetch import BeginFetchPorts, Wanted, begin_fetch
 from darkroom.operations.imports.fetch_original import Fetching, FetchOriginalPorts, fetch_original
 from darkroom.operations.sweeping.measure_lanes import MeasureLanesPorts, Measures, measure_lanes
 from darkroom.operations.sweeping.sweep_due_images import Sweep, SweepDueImagesPorts, sweep_due_images
+from darkroom.operations.tenants.quota_keeper import QuotaKeeper
 from darkroom.operations.uploads.accept_upload import Acceptance, AcceptUploadPorts, accept_upload
 from darkroom.operations.uploads.begin_upload import Announced, BeginUploadPorts, Begun, begin_upload
 from darkroom.operations.webhooks import manage_webhooks

@@ -25,7 +25,7 @@ from darkroom.domain.schedules.schedule import Appointment, appoint
 from darkroom.domain.tenants.upload_tokens import UploadToken
 from darkroom.operations.images.load_shedder import LoadShedder
 from darkroom.operations.images.pin_overlays import pin_overlays
-from darkroom.operations.images.quota_keeper import QuotaKeeper
+from darkroom.operations.tenants.quota_keeper import QuotaKeeper
 from darkroom.ports.images import HasRecipient, Images, JoinBatch, join_none, no_recipient
 from darkroom.ports.kernel import Clock, Randomness
 from darkroom.ports.tenants import UploadTokenUses

@@ -17,8 +17,8 @@ from darkroom.aws.kernel import circuits, clients
 from darkroom.domain.kernel.lanes import EDITS
 from darkroom.domain.recipes.recipes import MAX_VARIANTS
 from darkroom.operations.images.transcode_image import TranscodeImagePorts
-from darkroom.operations.images.worker_counts import CountOutcomesPorts, ReportThroughputPorts
 from darkroom.operations.kernel.check_message import CheckPorts
+from darkroom.operations.sweeping.worker_counts import CountOutcomesPorts, ReportThroughputPorts
 from darkroom.settings import TranscodeImageSettings
 from darkroom.wiring.kernel.message_keys import checking_of, message_keys_of
 from darkroom.wiring.kernel.pauses import known_pauses_of

@@ -12,7 +12,7 @@ from darkroom.aws.kernel import circuits, clients
 from darkroom.aws.tenants.upload_token_uses import UploadTokenUsesTable
 from darkroom.domain.images.pictures import EdgeUrls
 from darkroom.operations.images.load_shedder import LoadShedder
-from darkroom.operations.images.quota_keeper import QuotaKeeper
+from darkroom.operations.tenants.quota_keeper import QuotaKeeper
 from darkroom.operations.tenants.take_token import TakeTokenPorts
 from darkroom.ports.images import Outputs
 from darkroom.settings import LoadSheddingSettings, QuotaSettings

@@ -12,9 +12,9 @@ from darkroom.aws.images.throughput_table import ThroughputTable
 from darkroom.aws.kernel import clients
 from darkroom.aws.schedules.reservations_table import ReservationsTable
 from darkroom.aws.uploads.uploads import UploadsBucket
-from darkroom.operations.images.worker_counts import CountOutcomesPorts
 from darkroom.operations.sweeping.measure_lanes import MeasureLanesPorts
 from darkroom.operations.sweeping.sweep_due_images import SweepDueImagesPorts
+from darkroom.operations.sweeping.worker_counts import CountOutcomesPorts
 from darkroom.settings import SweepDueImagesSettings
 from darkroom.wiring.kernel.batches import has_turn_of
 from darkroom.wiring.kernel.message_keys import message_keys_of, signer_of
