@@ -31,7 +31,7 @@ invoke: ## sam local invoke FN=<function> with its sample event, against the run
 
 # ── Testing it ────────────────────────────────────────────────────────────────────────────────────────────────────
 .PHONY: test test-all test-rest
-test: setup ## The tiers that a change needs: unit, engine, contract, simulation, smoke, page, in their short form; 12 minutes
+test: setup ## The tiers that a change needs: unit, engine, contract, simulation, smoke, page, in their short form; 8 to 12 minutes
 	@exec $(DEV)/python -m checks.test_tiers
 
 test-all: setup ## Every tier in its long form, including removed guards and the emulator's own tests; 50 minutes
