@@ -40,10 +40,10 @@ class Point:
 def modes_at(point: Point) -> tuple[Mode, ...]:
     """The faults that make a history of their own there. A read whose answer is lost reads the same when the SDK makes
     it again, and fails as if it were throttled when it may be made once only."""
-    impossible = {"answer lost"} if point.operation in READS else set()
+    left_out = {"answer lost"} if point.operation in READS else set()
     if point.operation != "GetObject":
-        impossible.add("read damaged")
-    return tuple(mode for mode in MODES if mode not in impossible)
+        left_out.add("read damaged")
+    return tuple(mode for mode in MODES if mode not in left_out)
 
 
 class Faults(Protocol):
