@@ -13,8 +13,8 @@ from playwright.sync_api import Page, Route, expect
 
 from browser import axe
 from browser.layout import settle, what_sticks_out
-from darkroom.domain.kernel.parts import PARTS
 from darkroom.domain.kernel.sizes import limit_in_words, size_in_words
+from darkroom.parts import PARTS
 from repository.report import ROOT
 from tests.page.visitor import LOOKS, Visitor
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from darkroom.domain.images.image import Attempt, Cause, message_for
-from darkroom.domain.kernel.parts import PARTS
 from darkroom.domain.webhooks.endpoint import Endpoint
 from darkroom.domain.webhooks.endpoint_ids import endpoint_id_from
+from darkroom.parts import PARTS
 from darkroom_cli.operator.operations.observation.observe_stack import (
     Observation,
     ObserveStackPorts,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from darkroom.domain.kernel.parts import PARTS
+from darkroom.parts import PARTS
 from darkroom_cli.operator.operations.kernel.audit_trail import Trail
 from darkroom_cli.stack.operators import explained
 from tests.support.fakes import World

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.kernel.parts import PARTS
+from darkroom.parts import PARTS
 from repository.expand_template import deployed, raw_template, with_all_parts
 
 PARAMETERS = tuple(part.capitalize() for part in PARTS)

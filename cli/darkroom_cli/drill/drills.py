@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from darkroom.domain.kernel.parts import Part
 from darkroom.domain.kernel.tenants import Tier
+from darkroom.parts import Part
 from darkroom_cli.drill.loads import (
     AnnouncedUploads,
     DamagedBatch,

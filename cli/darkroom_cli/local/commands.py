@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from darkroom.domain.kernel.parts import PARTS
+from darkroom.parts import PARTS
 from darkroom_cli.local import invoke, pages
 from darkroom_cli.local.develop import develop_photo, print_curl_lines
 from darkroom_cli.terminal import display

@@ -15,8 +15,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from darkroom.domain.kernel.parts import Part
 from darkroom.operations.page import serve_page
+from darkroom.parts import Part
 from darkroom.settings import deployed
 from darkroom_cli.terminal import display
 from local_aws.failures import AlreadyRunning, ApiSilent, ClockFixed, CommandFailed, DeploymentFailed, NotRunning

@@ -32,7 +32,7 @@ app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_
 
 
 def _part(text: str) -> str:
-    from darkroom.domain.kernel.parts import PARTS  # noqa: PLC0415
+    from darkroom.parts import PARTS  # noqa: PLC0415
 
     if text not in PARTS:
         raise typer.BadParameter(f"there are these: {', '.join(PARTS)}.")

@@ -14,7 +14,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from darkroom.aws.kernel.errors import code_of
-from darkroom.domain.kernel.parts import Part
+from darkroom.parts import Part
 from darkroom_cli.stack.operators import Stack
 
 KEPT: Mapping[Part, tuple[str, ...]] = {

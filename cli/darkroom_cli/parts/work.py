@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from darkroom.domain.kernel.parts import PARTS, Part
+from darkroom.parts import PARTS, Part
 from darkroom_cli.parts.remains import KEPT, SECRETS, Remains
 from darkroom_cli.stack.operators import Stack
 from darkroom_cli.terminal import display

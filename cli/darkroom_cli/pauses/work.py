@@ -7,9 +7,9 @@ from typing import Literal
 import typer
 
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
-from darkroom.domain.kernel.parts import Part
 from darkroom.domain.pauses.pauses import Paused
 from darkroom.domain.webhooks.endpoint import Endpoint
+from darkroom.parts import Part
 from darkroom.ports.kernel import UnreadableRow
 from darkroom_cli.operator.operations.kernel.retry_transient import TransientRetry
 from darkroom_cli.operator.operations.pauses.list_pauses import PausedWork, list_pauses

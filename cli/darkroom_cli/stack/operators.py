@@ -39,7 +39,7 @@ from darkroom.aws.webhooks.endpoints_table import EndpointsTable
 from darkroom.domain.images.pictures import EdgeUrls
 from darkroom.domain.kernel.errors import Retryable
 from darkroom.domain.kernel.lanes import LANES, Lane, lanes_with
-from darkroom.domain.kernel.parts import PARTS
+from darkroom.parts import PARTS
 from darkroom.ports.kernel import UnreadableRow
 from darkroom_cli.operator.aws.alarms import CloudWatchAlarms
 from darkroom_cli.operator.aws.audit_log import AuditLog

@@ -15,7 +15,7 @@ from typing import Any, Literal, Self, dataclass_transform, get_args
 
 from darkroom.domain.images.limits import STANDARD_INPUT_FORMATS, InputFormat, Limits
 from darkroom.domain.kernel.lanes import LANES, Lane, lanes_with
-from darkroom.domain.kernel.parts import PARTS
+from darkroom.parts import PARTS
 
 
 class MissingSettings(RuntimeError):

@@ -13,7 +13,6 @@ from pydantic import Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from darkroom.domain.events.event import MEANINGS
-from darkroom.domain.kernel.parts import PARTS
 from darkroom.domain.webhooks.delivery import PING
 from darkroom.domain.webhooks.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
 from darkroom.http.bulk.batches import BatchDocument
@@ -25,6 +24,7 @@ from darkroom.http.kernel.problems import PROBLEMS, Problem, ProblemDocument, pr
 from darkroom.http.kernel.requests import JSON
 from darkroom.http.kernel.route import Body, Parameter, Route, RouteAnswer
 from darkroom.http.webhooks.webhooks import NewWebhookDocument, WebhookDocument
+from darkroom.parts import PARTS
 from darkroom.settings import Access
 from repository.openapi.examples import event_body, examples_of
 from repository.openapi.payloads import PAYLOADS

@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, get_args
 
-from darkroom.domain.kernel.parts import PARTS
 from darkroom.http.description import KEPT, PIECES
+from darkroom.parts import PARTS
 from darkroom.settings import Access
 from repository.openapi.document import document
 

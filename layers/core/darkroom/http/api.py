@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager
 from darkroom.domain.kernel.errors import Misconfigured, Rejected, Retryable, UnknownImage
 from darkroom.domain.kernel.field_problems import InvalidFields
 from darkroom.domain.kernel.ids import is_image_id
-from darkroom.domain.kernel.parts import PARTS
 from darkroom.domain.kernel.stored import QuotaExceeded
 from darkroom.http.kernel.callers import caller_of
 from darkroom.http.kernel.problems import Excess, FieldErrorDocument, Problem
@@ -17,6 +16,7 @@ from darkroom.http.kernel.responses import problem_response
 from darkroom.http.kernel.route import Route
 from darkroom.http.kernel.router import AnswerMetrics, Middleware, Next, Response, Router
 from darkroom.http.tenants.upload_tokens import insufficient_scope, refuse_what_tokens_may_not
+from darkroom.parts import PARTS
 from darkroom.ports.kernel import UnreadableRow
 from darkroom.settings import AccessSettings
 from darkroom.telemetry import logger, report_unreadable

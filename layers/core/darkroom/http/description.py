@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from darkroom.domain.kernel.parts import PARTS
+from darkroom.parts import PARTS
 
 if TYPE_CHECKING:
     from darkroom.settings import Access

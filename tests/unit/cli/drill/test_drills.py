@@ -14,8 +14,8 @@ from click import Command, Context
 from typer.main import get_command
 
 from darkroom.domain.images.image import Image, Status
-from darkroom.domain.kernel.parts import PARTS
 from darkroom.domain.kernel.tenants import Tier
+from darkroom.parts import PARTS
 from darkroom_cli.drill import commands, work
 from darkroom_cli.drill.alarms import AlarmHistory
 from darkroom_cli.drill.commands import app

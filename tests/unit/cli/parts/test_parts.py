@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from darkroom.domain.kernel.lanes import LANES
-from darkroom.domain.kernel.parts import PARTS
+from darkroom.parts import PARTS
 from darkroom_cli.parts import work
 from darkroom_cli.parts.remains import KEPT, SECRETS
 from repository.expand_template import deployed

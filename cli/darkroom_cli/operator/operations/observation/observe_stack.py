@@ -20,13 +20,13 @@ from darkroom.domain.images.service_level import FAST_MINUTES, SLOW_MINUTES, bur
 from darkroom.domain.kernel.fingerprint import StackFrame, guilty_frame
 from darkroom.domain.kernel.instants import Milliseconds
 from darkroom.domain.kernel.lanes import Lane
-from darkroom.domain.kernel.parts import PARTS
 from darkroom.domain.pauses.pauses import Pause
 from darkroom.domain.sweeping.due import ENDPOINTS
 from darkroom.domain.tenants.shares import WINDOW_MINUTES, TenantShare, ranking
 from darkroom.domain.webhooks.endpoint import DUE_SHARD_NAMES as ENDPOINT_PARTITIONS
 from darkroom.domain.webhooks.endpoint import Endpoint, as_seen, at_one_host
 from darkroom.operations.dead_letters.cases import Case, CasePorts, grouped, look_up
+from darkroom.parts import PARTS
 from darkroom.ports.dead_letters import DeadLetters
 from darkroom.ports.images import Images, OutcomeCounts, Throughput, Waiting
 from darkroom.ports.kernel import AtOnce, Clock

@@ -12,7 +12,6 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, TypedDict
 
-from darkroom.domain.kernel.parts import PARTS
 from darkroom.domain.recipes.presets import PRESETS
 from darkroom.domain.recipes.recipes import MAX_SIDE_PIXELS, MAX_VARIANTS, MAX_WORK_PIXELS, WORK_OF_FORMAT
 from darkroom.domain.recipes.written_recipes import MAX_RECIPE_BYTES
@@ -21,6 +20,7 @@ from darkroom.http.images.entity_tags import matches_entity_tag
 from darkroom.http.kernel.headers import NO_SNIFFING
 from darkroom.http.kernel.problems import Problem, problem_document
 from darkroom.operations.page.serve_page import ROOT, File, FoundFile, WebPage
+from darkroom.parts import PARTS
 from darkroom.settings import Access
 
 type PageAnswer = dict[str, Any]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from darkroom.domain.kernel.parts import PARTS
+from darkroom.parts import PARTS
 from darkroom.settings import Settings, deployed, setting, whole_number
 
 
