@@ -6,16 +6,18 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import batched
+from itertools import batched, count
 from random import Random
+from threading import Event
 from typing import Any, get_args
 from unittest.mock import patch
 
 import pytest
 
-from darkroom.domain.bulk.batches import Batch, BatchState, Counts, OnFailure, close
+from darkroom.domain.bulk.batches import RESERVED_SECONDS, Batch, BatchState, Counts, OnFailure, close
 from darkroom.domain.bulk.imports import Import, ImportState
 from darkroom.domain.bulk.members import Member, MemberState, of_row
 from darkroom.domain.images.image import Image, message_for
@@ -187,8 +189,9 @@ class Play:
     def sweep(self) -> None:
         self.process(self.world.sweep_bulk)
 
-    def settle(self) -> None:
-        """Time passes without faults, until the batch has ended."""
+    def settle(self, *, hears_late: bool = True) -> None:
+        """Time passes without faults, until the batch has ended; before what was written meanwhile is heard, if it
+        `hears_late`."""
         self.faults.plan = lambda call: None
         for _ in range(MINUTES):
             self.fetch()
@@ -200,6 +203,8 @@ class Play:
             has_ended = row.state.has_ended and all(each.state.has_ended for each in imports)
             if has_ended and not self.unheard and not self.images.written and not self.lanes.sent:
                 break
+            if not hears_late and (self.unheard or self.images.written or self.batches.written or self.lanes.sent):
+                continue
             rows = (row, *self.images.rows.values(), *imports)
             due = [each.due_at for each in rows if each.due_at is not None]
             self.world.now = max(self.world.now + 60_000, min(due, default=0))
@@ -554,10 +559,81 @@ def test_two_at_once_leave_every_batch_with_true_counts(first: Callable[[Play], 
             try:
                 first(played)
                 played.close()
-                played.settle()
+                closed_at = played.world.now
+                played.settle(hears_late=False)
+                # Only of what is joined, and has no row, nobody hears.
+                wait = RESERVED_SECONDS if (first, beside) == (add, delete_all) else 0
+                assert played.world.now <= closed_at + wait * 1000, "it ends at its last image"
             except AssertionError as broken:
                 name = calm.faults.calls[number]
                 raise AssertionError(f"{beside.__name__} before call {number} ({name}): {broken}") from broken
+
+
+@pytest.mark.promise("batch-faults")
+@pytest.mark.guards("bulk-ends-although-postponed", case="hear-look_late")
+@pytest.mark.parametrize("first", [look_late, cancel_and_look])
+@pytest.mark.parametrize("second", [hear, look_late, cancel_and_look])
+def test_two_looks_that_cross_end_a_batch_at_its_last_image(
+    first: Callable[[Play], None], second: Callable[[Play], None]
+) -> None:
+    """One stops before a call, the other one begins and stops before one of its own; they go on in this order."""
+
+    def begun() -> Play:
+        played = Play(Faults())
+        played.open()
+        for number in range(2):
+            played.post(number)
+        played.hear()
+        played.work()
+        played.close()
+        return played
+
+    calm = begun()
+    before = calm.faults.number
+    first(calm)
+    for number in range(before, calm.faults.number):
+        for calls in count():
+            played = begun()
+            is_over = crossed(played, number, calls, first, second)
+            now = played.world.now
+            played.settle(hears_late=False)
+            assert played.world.now == now, f"{calls} calls before {calm.faults.calls[number]}: it ends late"
+            if is_over:
+                break
+
+
+def crossed(play: Play, number: int, calls: int, first: Callable[[Play], None], second: Callable[[Play], None]) -> bool:
+    """Just before the call with that number of the first, the second makes so many calls, and what is left of it after
+    the first; returns whether nothing was left. Its thread runs only while the first one waits."""
+    left, may_go_on, has_stopped = calls, Event(), Event()
+
+    def stop(_: Call) -> None:
+        nonlocal left
+        if left == 0:
+            has_stopped.set()
+            may_go_on.wait()
+        left -= 1
+
+    def run() -> None:
+        play.faults.plan = stop
+        second(play)
+
+    with ThreadPoolExecutor(1) as pool:
+
+        def begin(call: Call) -> None:
+            if call.number == number:
+                running.append(pool.submit(run))
+                running[0].add_done_callback(lambda _: has_stopped.set())
+                has_stopped.wait()
+                play.faults.plan = lambda call: None
+
+        running: list[Future[None]] = []
+        play.faults.plan = begin
+        first(play)
+        is_over = running[0].done()
+        may_go_on.set()
+        running[0].result()
+    return is_over
 
 
 # ── Many at once ─────────────────────────────────────────────────────────────────────────────────────────────────────

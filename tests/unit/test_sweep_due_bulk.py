@@ -16,7 +16,6 @@ from darkroom.domain.bulk.batches import (
     Batch,
     BatchState,
     Counts,
-    look_again,
 )
 from darkroom.domain.bulk.members import Member, MemberState
 from darkroom.domain.images.image import Image, message_for
@@ -30,7 +29,6 @@ from darkroom.operations.bulk.sweep_due_bulk import POSTPONED_SECONDS, SweepDueB
 from darkroom.ports.bulk import DueRow
 from darkroom.ports.kernel import Fenced, UnreadableRow
 from tests.support.fakes.batches import BODY, BatchesWorld, counts, submitted, work
-from tests.support.faults import meanwhile
 
 
 def lost_acceptance(world: BatchesWorld, batch: Batch) -> None:
@@ -209,27 +207,6 @@ def test_of_two_looks_one_ends_a_batch() -> None:
     world.close(world.open())
     with patch.object(world.batches, "change", side_effect=Fenced(None)):
         assert world.sweep_bulk().outcomes == {"later": 1}
-
-
-@pytest.mark.guards("bulk-ends-although-postponed")
-def test_a_batch_ends_at_its_last_image_though_a_look_that_saw_less_has_just_postponed_it() -> None:
-    world = BatchesWorld()
-    batch = world.open()
-    submitted(world, batch, 1)
-    world.hear()
-    world.close(batch)
-    world.hear()
-    work(world)
-
-    def postponed(*_: Batch) -> None:
-        row = world.batch(batch)
-        world.batches.rows[row.batch_id] = replace(
-            look_again(row, now=world.now, is_quiet=False), version=row.version + 1
-        )
-
-    meanwhile(world.batches, "change", postponed, times=1)
-    world.hear()
-    assert world.batch(batch).state is BatchState.COMPLETED
 
 
 @pytest.mark.guards("bulk-look-goes-on", "bulk-looks-in-turns")
