@@ -40,6 +40,8 @@ PASSED = ROOT / "build" / "passed"
 QUICK_SECONDS = 480
 """How long `make test` may take on two idle cores."""
 
+_CLEAN_UP_SECONDS = 60
+
 
 class TierForm(Enum):
     """How much of a tier runs: `LONG_ONLY` is the part of the long form that is not in the short one."""
@@ -228,8 +230,11 @@ def run(tier: SuiteTier, form: TierForm, output: IO[str] | None = None) -> TierO
         )
         try:
             _, status, used = os.wait4(process.pid, 0)
-        except BaseException:  # as subprocess.run does it
-            process.kill()
+        except BaseException:
+            try:
+                process.wait(_CLEAN_UP_SECONDS)  # Ctrl-C has reached it, too, and its tests may have a stack
+            finally:
+                process.kill()
             raise
         seconds = time.monotonic() - started
     exit_status = process.returncode = os.waitstatus_to_exitcode(status)

@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -67,12 +68,13 @@ class LocalStack(local_aws.stacks.running.LocalStack):
             check=False,
         )
 
-    def start(self, *arguments: str | Path) -> subprocess.Popen[bytes]:
-        """Start a command in its own session, as a terminal does; its output goes to `terminal.log`."""
+    def start(self, *arguments: str | Path, under: Sequence[str | Path] = ()) -> subprocess.Popen[bytes]:
+        """Start a command in its own session, as a terminal does, perhaps `under` another one; its output goes to
+        `terminal.log`."""
         self.state.mkdir(parents=True, exist_ok=True)
         with self.terminal.open("ab") as output:
             return subprocess.Popen(
-                self._command(arguments),
+                [*under, *self._command(arguments)],
                 env=self._environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -103,9 +105,11 @@ class LocalStack(local_aws.stacks.running.LocalStack):
 
     @contextmanager
     def serving(self, *options: str) -> Iterator[LocalStack]:
-        """Run the stack for the length of the block."""
+        """Run the stack for the length of the block; it also ends if this process is killed."""
         self.borrow_build()
-        process = self.start("local", "up", *options)
+        guardian = REPOSITORY / "local_aws" / "guardian.py"
+        under = (sys.executable, "-I", "-S", guardian, str(os.getpid()), str(STOP_SECONDS))
+        process = self.start("local", "up", *options, under=under)
         try:
             wait_until(lambda: (self.state / "stack.json").exists() or process.poll() is not None, "the stack serves")
             if process.poll() is not None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from checks import test_tiers
 from checks.test_tiers import TIERS, SuiteTier, TierForm, run
 from repository.report import ROOT
+from tests.local.local_stack import wait_until
 
 
 @pytest.fixture
@@ -66,6 +71,39 @@ def test_what_failed_and_why_is_said_at_the_end(
     *_, what, total = capfd.readouterr().out.splitlines()
     assert what == "failed: counted: tests.tea::boils: no water"
     assert total.startswith("0 passed, 1 failed")
+
+
+def test_a_tier_that_is_interrupted_may_clean_up(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "cleaning.py").write_text(
+        "import pathlib, time\n"
+        "try: pathlib.Path('begun').touch(); time.sleep(60)\n"
+        "except KeyboardInterrupt: time.sleep(0.1); pathlib.Path('cleaned').touch()\n"
+    )
+
+    def interrupted(pid: int, _: int) -> None:
+        wait_until((here / "begun").exists, "the tier runs")
+        os.kill(pid, signal.SIGINT)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "wait4", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(SuiteTier(name="cleaning", budget_seconds=60, command=("cleaning",)), TierForm.SHORT)
+    assert (here / "cleaned").exists()
+
+
+def test_a_stack_ends_with_the_tests_that_started_it_however_they_end(tmp_path: Path) -> None:
+    checkout, state = tmp_path / "checkout", tmp_path / "state"
+    checkout.mkdir()
+    (checkout / "darkroom").write_text(f"#!/bin/sh\necho $$ >{state}/pid; touch {state}/stack.json; exec sleep 60\n")
+    (checkout / "darkroom").chmod(0o755)
+    serve = (
+        "import os, pathlib, signal; from tests.local.local_stack import LocalStack\n"
+        f"with LocalStack(state=pathlib.Path({str(state)!r}), checkout=pathlib.Path({str(checkout)!r})).serving():\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", serve], cwd=ROOT, check=False).returncode == -signal.SIGKILL
+    supervisor = Path("/proc", (state / "pid").read_text().strip())
+    wait_until(lambda: not supervisor.exists(), "it has ended")
 
 
 def test_every_input_of_a_tier_exists() -> None:
