@@ -49,7 +49,7 @@ _VENVS = Path(".darkroom/venvs")
 _ALL_PASSED, _SOME_FAILED = 0, 1
 _NO_ANSWER = -1
 _HOUR = 3_600_000_000_000
-_SHARE = 15
+_SHARE = 60
 """Of how many guards the tests run together with all guards in place: neighbours, so that a module is set up once."""
 
 CAUGHT = "caught"

@@ -29,6 +29,7 @@ import resource
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -51,7 +52,11 @@ _PRELOADED = (
     "anyio.pytest_plugin",
     "aws_lambda_powertools.metrics",
     "aws_lambda_powertools.utilities.idempotency",
+    "boto3.dynamodb.transform",
+    "boto3.s3.inject",
     "boto3.s3.transfer",
+    "cfnlint.template.transforms._language_extensions",
+    "cryptography.hazmat.backends.openssl.backend",
     "cryptography.x509",
     "h2.connection",
     "httpcore",
@@ -59,7 +64,10 @@ _PRELOADED = (
     "hypothesis.stateful",
     "jsonschema",
     "jsonschema_rs",
+    "moto.awslambda.models",
     "moto.dynamodb.urls",
+    "moto.dynamodbstreams.urls",
+    "moto.iam.access_control",
     "moto.s3.urls",
     "moto.secretsmanager.urls",
     "moto.sns.urls",
@@ -74,14 +82,16 @@ _PRELOADED = (
     "samtranslator.translator.transform",
     "samtranslator.yaml_helper",
     "time_machine",
+    "typer._adapters",
     "xdist.plugin",
 )
 
 
 _SERVICES = ("dynamodb", "lambda", "s3", "secretsmanager", "sns", "sqs", "stepfunctions")
 
-_PREPARED = "aws"
-"""The fixture that is set up once before all forks: it imports, and reads models of AWS's services, for them all."""
+_PREPARED = "functions"
+"""The fixture of which one test runs before all forks, which find what it has imported and read. That changes no other
+test's result, because tests run in any order; each must still be green with all guards, in such a fork."""
 
 
 type Request = dict[str, Any]
@@ -178,13 +188,13 @@ class _Collected(_Failed):
     def pytest_runtestloop(self, session: Any) -> bool:
         if prepared := [item for item in session.items if _PREPARED in item.fixturenames]:
             item = min(prepared, key=lambda item: len(item.fixturenames))
-            item.ihook.pytest_runtest_setup(item=item)
-            item.ihook.pytest_runtest_teardown(item=item, nextitem=None)
-            item._initrequest()  # so that the fixtures' values are not taken for the test's
+            item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
+            assert threading.active_count() == 1, f"{item.nodeid} has left a thread, which no fork would have"
             gc.collect()
         gc.unfreeze()  # what is frozen is not among the objects
+        path_of = functools.cache(os.path.realpath)
         for function in [each for each in gc.get_objects() if isinstance(each, FunctionType)]:
-            self._functions.setdefault(os.path.realpath(function.__code__.co_filename), []).append(function)
+            self._functions.setdefault(path_of(function.__code__.co_filename), []).append(function)
         gc.freeze()
         for line in self._requests:
             request = json.loads(line)
