@@ -23,6 +23,12 @@ from local_aws.project import Extension, given
 _MADE_FROM = "made-from"
 _LOCAL = "local"
 """The local stack's environment in samconfig.toml."""
+_WITHOUT_COLLECTIONS = """
+import gc, runpy, sys
+gc.disable()
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 _ARCHITECTURES = {"x86_64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
 
 
@@ -52,6 +58,7 @@ def build(
     if made_from(folder) != (wanted := "\n".join([inputs, *excluded])):
         (folder / _MADE_FROM).unlink(missing_ok=True)  # guard: build-failed-leftovers-unused
         _sam_build(state, template, folder, excluded, interrupts=interrupts, show=show)
+        _write_as_json(folder / "build")
         (folder / _MADE_FROM).write_text(wanted)
     return _to_deploy(folder, deployed_layers)
 
@@ -72,18 +79,26 @@ def build_extension(
     if made_from(folder) != wanted:
         (folder / _MADE_FROM).unlink(missing_ok=True)
         _sam_build(state, extension.template, folder, sorted(shared), interrupts=interrupts, show=show)
+        _write_as_json(folder / "build")
         (folder / _MADE_FROM).write_text(wanted)
     return _to_deploy(folder, shared)
 
 
+def _write_as_json(built: Path) -> None:
+    """Makes the built templates JSON, which is YAML, too: to read them takes a tenth of the time, and SAM CLI does it
+    five times while it deploys."""
+    for template in built.rglob("template.yaml"):
+        document = yaml.load(template.read_text(), Loader=yaml.CSafeLoader)
+        template.write_text(json.dumps(document, default=str))  # a date is a text in CloudFormation
+
+
 def _to_deploy(folder: Path, deployed_layers: Mapping[str, str]) -> Path:
     template = folder / "build" / "template.yaml"
-    document = yaml.load(template.read_text(), Loader=yaml.CSafeLoader)
+    document = json.loads(template.read_text())
     for layer, uri in deployed_layers.items():
         document["Resources"][layer]["Properties"]["ContentUri"] = uri
-    # SAM CLI reads the template five times while it deploys, and takes ten times as long for YAML as for JSON.
     to_deploy = template.with_name("template-to-deploy.json")
-    to_deploy.write_text(json.dumps(document, default=str))  # a date is a text in CloudFormation
+    to_deploy.write_text(json.dumps(document))
     return to_deploy
 
 
@@ -110,7 +125,7 @@ def build_for_aws(
     files = () if extension is None else ("--template-file", extension.template, "--build-dir", built)
     _run_sam_build(
         state,
-        [*(given().sam, "build"), *files, *sam_options(environment, **parameters)],
+        [*sam_command(), "build", *files, *sam_options(environment, **parameters)],
         environment={**ambient, "PYTHONPYCACHEPREFIX": str(given().bytecode), **_sam_settings(state)},
         folder=given().root,
         downloaded=given().root / ".aws-sam" / "downloaded",
@@ -130,9 +145,11 @@ def environments_of_aws() -> list[str]:
 
 
 def inputs_now() -> str:
-    """A fingerprint of all files that `sam build` reads."""
+    """A fingerprint of all files that `sam build` reads, and of how its result is made here."""
     folders = [given().root / name for name in given().folders]
-    return fingerprint([*build_instructions(), *(file for folder in folders for file in sources_in(folder))])
+    return fingerprint(
+        [*build_instructions(), Path(__file__), *(file for folder in folders for file in sources_in(folder))]
+    )
 
 
 def build_instructions() -> list[Path]:
@@ -179,7 +196,7 @@ def _sam_build(
     _run_sam_build(
         state,
         [
-            *(given().sam, "build", "--cached", "--parallel", "--template-file", template),
+            *(*sam_command(), "build", "--cached", "--parallel", "--template-file", template),
             *("--build-dir", folder / "build", "--cache-dir", folder / "cache"),
             *local_options(),
             *(option for layer in excluded for option in ("--exclude", layer)),
@@ -261,6 +278,11 @@ def configured_parameters(environment: str) -> dict[str, str]:
     configured = of_all.get("parameter_overrides", [])
     pairs = configured.split() if isinstance(configured, str) else configured
     return dict(parameter.split("=", 1) for parameter in pairs)
+
+
+def sam_command() -> list[str | Path]:
+    """SAM CLI, which does not look for reference cycles: that would take a sixth of the few seconds that it runs."""
+    return [given().sam.with_name("python"), "-P", "-c", _WITHOUT_COLLECTIONS, given().sam]
 
 
 def sam_environment(state: State) -> dict[str, str]:

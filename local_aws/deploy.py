@@ -12,7 +12,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local_aws.build import local_options, prepare_sam, sam_environment
+from local_aws.build import local_options, prepare_sam, sam_command, sam_environment
 from local_aws.failures import ApiSilent, CommandFailed, DeploymentFailed
 from local_aws.logs import folder_name
 from local_aws.paths import State
@@ -54,7 +54,7 @@ def deploy(
         run(
             "sam deploy",
             [
-                *(given().sam, "deploy", "--template-file", template, "--stack-name", name),
+                *(*sam_command(), "deploy", "--template-file", template, "--stack-name", name),
                 "--use-json",  # of what it sends, which it reads again four times before it does: see `build`
                 *local_options(**parameters),
             ],

@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from local_aws import docker_engine, lambda_base_image, stack
-from local_aws.build import local_options, prepare_sam, sam_environment
+from local_aws.build import local_options, prepare_sam, sam_command, sam_environment
 from local_aws.gate import relayed
 from local_aws.layers import deployed_template
 from local_aws.logs import folder_name
@@ -162,7 +162,7 @@ def _fetched(running: RunningStack, uri: str, fetched: Path) -> str:
 def _sam_local_invoke(state: State, name: str, event: Path, scratch: Path, docker_host: str) -> Answer:
     prepare_sam(state)
     command: list[str | Path] = [
-        *(given().sam, "local", "invoke", name, "--template-file", scratch / _TEMPLATE),
+        *(*sam_command(), "local", "invoke", name, "--template-file", scratch / _TEMPLATE),
         *("--event", event.resolve(), "--env-vars", scratch / _VARIABLES),
         *("--skip-pull-image", "--layer-cache-basedir", scratch / "layers"),
         *local_options(),

@@ -8,6 +8,7 @@ The ready file names all three ports and the secret of this run, with which requ
 import argparse
 import asyncio
 import ctypes
+import gc
 import importlib
 import json
 import os
@@ -44,6 +45,7 @@ of 5 ms whenever another request is worked on."""
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serve until SIGTERM or SIGINT, or until the parent process dies."""
+    gc.disable()  # until all is imported, which stays: no collection has to look at it
     options = _parse(arguments)
     _die_with_parent()
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -78,6 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         signal.signal(number, _end)
     gated = api_gate(front, port=_port(api), how_to_allow=options.how_to_allow)
     shown = api_gate(edge, port=_port(viewers), how_to_allow=options.how_to_allow, may_be_shown=True)
+    gc.freeze()
+    gc.enable()
     importlib.import_module("uvloop").run(
         _serve({gateway: aws, api: gated, viewers: shown}, _announcement(gateway, api, viewers, secret), options)
     )

@@ -66,9 +66,9 @@ make_environment() {
     rm -rf "${venvs:?}/$name"
     "$uv" venv --quiet --python "$python_version" "$venvs/$name" ||
         fail "uv found no Python $python_version and could not fetch one: install Python $python_version and run this again."
-    # Functions write no bytecode; Lambda's image has that of its runtime client.
+    # Functions write no bytecode; Lambda's image has that of its runtime client, beside the sources.
     [ "$name" != runtime ] || set -- --compile-bytecode
-    "$uv" pip install --quiet "$@" --require-hashes --python "$venvs/$name/bin/python" -r "$lock" ||
+    env -u PYTHONPYCACHEPREFIX "$uv" pip install --quiet "$@" --require-hashes --python "$venvs/$name/bin/python" -r "$lock" ||
         fail "could not install $lock: the message above says why."
     # The stamp comes last: an interrupted installation has none and is redone.
     printf '%s' "$want" >"$venvs/$name/.stamp"

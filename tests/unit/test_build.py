@@ -201,7 +201,8 @@ def test_a_build_for_aws_takes_its_parameters_from_the_configuration_but_those_t
     checkout: Checkout, for_aws: list[dict[str, Any]], parameters: dict[str, str], overrides: list[str]
 ) -> None:
     build_for_aws(checkout, **parameters)
-    assert for_aws[0]["command"][2:] == ["--config-file", str(given().samconfig), "--config-env", "prod", *overrides]
+    options = ["--config-file", str(given().samconfig), "--config-env", "prod", *overrides]
+    assert for_aws[0]["command"] == [*module.sam_command(), "build", *options]
 
 
 def test_the_local_stack_is_not_built_for_aws(checkout: Checkout, for_aws: list[dict[str, Any]]) -> None:
