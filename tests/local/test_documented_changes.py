@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,8 @@ EXAMPLES = {
     "A route": r"openapi\.routes|openapi\.kept|gateways\.ROUTES",
     "A lane": r"LANES|idle_cost|expand_template|sound import|(?s:\bfast\b.*\bslow\b)",
 }
-"""The sections with an example, and what a test file mentions if it may depend on such a change."""
+"""The sections with an example, and what a test mentions, or what it uses of its file, if it may depend on such a
+change."""
 
 TIERS = {"A preset": ["unit"], "A route": ["unit", "contract"], "A lane": ["unit"]}
 """The tiers that the page says to run first."""
@@ -62,15 +65,40 @@ def copied(root: Path) -> Path:
     return root
 
 
+def statements(code: str) -> Iterator[tuple[set[str], str]]:
+    """The statements of a file, each with the names that it defines; an import for each of its names."""
+    for statement in ast.parse(code).body:
+        match statement:
+            case ast.ImportFrom(module=module, names=imported):
+                yield from (({each.asname or each.name}, f"from {module} import {each.name}") for each in imported)
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                yield {name}, ast.unparse(statement)
+            case _:
+                nodes = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+                yield {node.id for node in nodes if isinstance(node.ctx, ast.Store)}, ast.unparse(statement)
+
+
+def dependents(code: str, mentioned: str) -> set[str]:
+    """The tests of a file that mention it, or use what does."""
+    if not re.search(mentioned, code):
+        return set()
+    known, found, before = list(statements(code)), set[str](), None
+    while found != before:
+        before, reached = set(found), "|".join([mentioned, *(rf"\b{name}\b" for name in found)])
+        found |= {name for names, said in known if re.search(reached, said) for name in names}
+    assert not [said for names, said in known if names & found and "autouse" in said], "every test uses this one"
+    return {name for name in found if name.startswith("test_")}
+
+
 @pytest.mark.long
 def test_whoever_follows_the_page_about_changes_word_by_word_passes_the_tests(tmp_path: Path) -> None:
     copy = copied(tmp_path / "repository")
     tests = {
-        str(file.relative_to(copy))
+        f"{file.relative_to(copy)}::{test}"
         for section, tiers in TIERS.items()
         for tier in tiers
         for file in (copy / "tests" / tier).rglob("test_*.py")
-        if re.search(EXAMPLES[section], file.read_text())
+        for test in dependents(file.read_text(), EXAMPLES[section])
     }
     for section in EXAMPLES:
         follow(section, copy)
