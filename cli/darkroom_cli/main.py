@@ -4,45 +4,19 @@ from __future__ import annotations
 
 import importlib.metadata
 import subprocess
+import sys
 import tomllib
-from collections.abc import Iterator
-from typing import Annotated, Any
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from darkroom_cli.audit import commands as audit
-from darkroom_cli.backfill import commands as backfill
-from darkroom_cli.batches import commands as batches
-from darkroom_cli.capacity import commands as capacity
-from darkroom_cli.delay import commands as delays
-from darkroom_cli.delivery import commands as delivery
-from darkroom_cli.differences import commands as differences
-from darkroom_cli.dlq import commands as dead_letters
-from darkroom_cli.doctor import commands as doctor
-from darkroom_cli.drill import commands as drills
-from darkroom_cli.events import commands as events
-from darkroom_cli.images import commands as images
-from darkroom_cli.imports import commands as imports
-from darkroom_cli.logs import commands as logs
-from darkroom_cli.operate import commands as operate
-from darkroom_cli.orphans import commands as orphans
-from darkroom_cli.parts import commands as parts
-from darkroom_cli.pauses import commands as pauses
 from darkroom_cli.places import COMMAND, HAS_LOCAL_STACK, IS_CHECKOUT, ROOT, as_typed
-from darkroom_cli.restore import commands as restore
-from darkroom_cli.schedules import commands as schedules
-from darkroom_cli.tenants import commands as tenants
-from darkroom_cli.tenants import keys
 from darkroom_cli.terminal import display
-from darkroom_cli.top import commands as top
-from darkroom_cli.trace import commands as trace
-from darkroom_cli.upload import commands as upload
-from darkroom_cli.upload_tokens import commands as upload_tokens
-from darkroom_cli.usage import commands as usage
-from darkroom_cli.variants import commands as variants
-from darkroom_cli.webhooks import commands as webhooks
 from darkroom_client.client import ApiError, Refused
 
 _WHERE = """to the local stack of this checkout ([bold]make run[/bold] starts it),
@@ -96,19 +70,6 @@ class _Commands(TyperGroup):
             raise typer.Exit(1) from error
 
 
-app = typer.Typer(
-    name="darkroom",
-    cls=_Commands,
-    help=_HELP,
-    epilog=_EPILOG,
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="rich",
-    pretty_exceptions_show_locals=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
 def _show_version(wanted: bool) -> None:
     if not wanted:
         return
@@ -125,8 +86,7 @@ def _show_version(wanted: bool) -> None:
     raise typer.Exit
 
 
-@app.callback()
-def options(
+def _options(
     *,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
@@ -135,70 +95,112 @@ def options(
     """Options of every command; their callbacks do the work."""
 
 
-app.command("upload", epilog=upload.EPILOG)(upload.command)
-app.command("status", epilog=images.STATUS_EPILOG)(images.status)
-app.command("edit", epilog=variants.EDIT_EPILOG)(variants.edit)
-app.add_typer(variants.app, name="variants")
-app.add_typer(batches.app, name="batches")
-app.command("import", epilog=imports.EPILOG)(imports.command)
-app.command("download", epilog=images.DOWNLOAD_EPILOG)(images.download)
-app.command("top", epilog=top.EPILOG)(top.command)
-app.command("ls", epilog=images.LS_EPILOG)(images.ls)
-app.command("visibility", epilog=images.VISIBILITY_EPILOG)(images.visibility)
-app.command("rm", epilog=images.RM_EPILOG)(images.rm)
-app.command("logs", epilog=logs.EPILOG)(logs.command)
-app.command("trace", epilog=trace.EPILOG)(trace.command)
-app.add_typer(delays.app, name="delay")
-app.add_typer(backfill.app, name="backfill")
-app.add_typer(schedules.app, name="schedules")
-app.add_typer(differences.app, name="differences")
-app.add_typer(pauses.pausing, name="pause")
-app.add_typer(pauses.resuming, name="resume")
-app.add_typer(dead_letters.app, name="dlq")
-app.command("redo", epilog=images.REDO_EPILOG)(images.redo)
-app.add_typer(orphans.app, name="orphans")
-app.add_typer(parts.app, name="parts")
-app.command("restore", epilog=restore.EPILOG)(restore.command)
-app.command("doctor", epilog=doctor.EPILOG)(doctor.command)
-app.add_typer(drills.app, name="drill")
-app.command("operate", epilog=operate.EPILOG)(operate.command)
-app.add_typer(events.app, name="events")
-app.command("audit", epilog=audit.EPILOG)(audit.command)
-app.add_typer(webhooks.app, name="webhooks")
-app.add_typer(tenants.app, name="tenants")
-app.add_typer(keys.app, name="keys")
-app.add_typer(upload_tokens.app, name="upload-tokens")
-app.add_typer(delivery.app, name="delivery")
-app.command("usage", epilog=usage.EPILOG)(usage.command)
-app.command("capacity", epilog=capacity.EPILOG)(capacity.command)
+class _Place(NamedTuple):
+    """Where a command is: a module, and in it a function with its epilog, or an app with subcommands."""
 
-_LINUX = "On Linux, in a checkout"
+    module: str
+    name: str = "command"
+    epilog: str | None = "EPILOG"
 
-if HAS_LOCAL_STACK:
-    from darkroom_cli.local import build
-    from darkroom_cli.local import commands as local
 
-    app.command("build", epilog=build.EPILOG, rich_help_panel=_LINUX)(build.command)
-    app.add_typer(local.app, name="local", rich_help_panel=_LINUX)
-else:
+def _group(module: str, name: str = "app") -> _Place:
+    return _Place(module, name, None)
 
-    def _elsewhere(context: typer.Context) -> None:
-        raise ApiError(
-            f"`darkroom {context.info_name}` needs Linux and a checkout of Darkroom: run it there as "
-            f"`./darkroom {context.info_name}`."
-        )
 
-    _any: Any = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-    for _name, _what in (
-        ("build", "Build the stack for AWS, with the SAM CLI and the Python of a checkout."),
-        ("local", "Run the whole system on one machine."),
-    ):
-        app.command(_name, help=_what, rich_help_panel=_LINUX, context_settings=_any)(_elsewhere)
+_PLACES = {
+    "upload": _Place("upload.commands"),
+    "status": _Place("images.commands", "status", "STATUS_EPILOG"),
+    "edit": _Place("variants.commands", "edit", "EDIT_EPILOG"),
+    "variants": _group("variants.commands"),
+    "batches": _group("batches.commands"),
+    "import": _Place("imports.commands"),
+    "download": _Place("images.commands", "download", "DOWNLOAD_EPILOG"),
+    "top": _Place("top.commands"),
+    "ls": _Place("images.commands", "ls", "LS_EPILOG"),
+    "visibility": _Place("images.commands", "visibility", "VISIBILITY_EPILOG"),
+    "rm": _Place("images.commands", "rm", "RM_EPILOG"),
+    "logs": _Place("logs.commands"),
+    "trace": _Place("trace.commands"),
+    "delay": _group("delay.commands"),
+    "backfill": _group("backfill.commands"),
+    "schedules": _group("schedules.commands"),
+    "differences": _group("differences.commands"),
+    "pause": _group("pauses.commands", "pausing"),
+    "resume": _group("pauses.commands", "resuming"),
+    "dlq": _group("dlq.commands"),
+    "redo": _Place("images.commands", "redo", "REDO_EPILOG"),
+    "orphans": _group("orphans.commands"),
+    "parts": _group("parts.commands"),
+    "restore": _Place("restore.commands"),
+    "doctor": _Place("doctor.commands"),
+    "drill": _group("drill.commands"),
+    "operate": _Place("operate.commands"),
+    "events": _group("events.commands"),
+    "audit": _Place("audit.commands"),
+    "webhooks": _group("webhooks.commands"),
+    "tenants": _group("tenants.commands"),
+    "keys": _group("tenants.keys"),
+    "upload-tokens": _group("upload_tokens.commands"),
+    "delivery": _group("delivery.commands"),
+    "usage": _Place("usage.commands"),
+    "capacity": _Place("capacity.commands"),
+    "build": _Place("local.build"),
+    "local": _group("local.commands"),
+}
+"""The commands, in the order in which the help lists them."""
+
+_ON_LINUX = {
+    "build": "Build the stack for AWS, with the SAM CLI and the Python of a checkout.",
+    "local": "Run the whole system on one machine.",
+}
+
+
+def _elsewhere(context: typer.Context) -> None:
+    raise ApiError(
+        f"`darkroom {context.info_name}` needs Linux and a checkout of Darkroom: run it there as "
+        f"`./darkroom {context.info_name}`."
+    )
+
+
+def _with(names: Iterable[str]) -> typer.Typer:
+    """The app with these commands: only their modules are imported, because most of a start goes into imports."""
+    app = typer.Typer(
+        name="darkroom",
+        cls=_Commands,
+        help=_HELP,
+        epilog=_EPILOG,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode="rich",
+        pretty_exceptions_show_locals=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_options)
+    for name in names:
+        panel: Any = {"rich_help_panel": "On Linux, in a checkout"} if name in _ON_LINUX else {}
+        if name in _ON_LINUX and not HAS_LOCAL_STACK:
+            anything = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+            app.command(name, help=_ON_LINUX[name], context_settings=anything, **panel)(_elsewhere)
+            continue
+        place = _PLACES[name]
+        module = import_module(f"darkroom_cli.{place.module}")
+        if place.epilog is None:
+            app.add_typer(getattr(module, place.name), name=name, **panel)
+        else:
+            app.command(name, epilog=getattr(module, place.epilog), **panel)(getattr(module, place.name))
+    return app
+
+
+@cache
+def whole() -> typer.Typer:
+    """The app with all commands."""
+    return _with(_PLACES)
 
 
 def main() -> None:
     """Runs the command line and exits with the command's status."""
-    command = get_command(app)
+    asked = [word for word in sys.argv[1:2] if word in _PLACES]
+    command = get_command(_with(asked) if asked else whole())
     for each in _with_subcommands(command):
         each.help, each.epilog = (text and as_typed(text) for text in (each.help, each.epilog))
     command(prog_name=COMMAND)

@@ -33,7 +33,7 @@ from darkroom.domain.webhooks.endpoint import DisabledBy, Endpoint
 from darkroom.domain.webhooks.row_events import event_of
 from darkroom.wiring.events.publish_events import read_changes
 from darkroom_cli.drill.switches import KINDS
-from darkroom_cli.main import app
+from darkroom_cli.main import whole
 from darkroom_cli.operator.aws.image_registry import ImageRegistryTable
 from darkroom_cli.operator.aws.tenant_registry import TenantRegistryTable
 from darkroom_cli.operator.domain.audit import State
@@ -778,5 +778,5 @@ def test_it_says_how_far_back_each_table_can_be_restored_and_by_which_command(sc
 
 
 def test_the_stream_and_a_copy_are_not_restored_at_once() -> None:
-    said = CliRunner().invoke(app, ["restore", "copy", "--from-stream"])
+    said = CliRunner().invoke(whole(), ["restore", "copy", "--from-stream"])
     assert (said.exit_code, "do it first, and alone" in said.output) == (2, True)

@@ -17,7 +17,7 @@ from checks.test_tiers import TIERS
 from darkroom.domain.images.image import TOMBSTONE_FIELDS, Image
 from darkroom.domain.kernel.lanes import LANES
 from darkroom_cli.doctor.priority import ROOM_FOR_THE_API
-from darkroom_cli.main import app
+from darkroom_cli.main import whole
 from repository.expand_template import deployed, expanded_template, raw_template, resources
 from repository.report import ROOT
 from tests.guards import promises
@@ -30,7 +30,7 @@ DECISIONS = DOCS / "decisions"
 PAGES = sorted([README, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *DOCS.rglob("*.md")])
 
 
-COMMAND: Any = typer.main.get_command(app)
+COMMAND: Any = typer.main.get_command(whole())
 
 
 def name_of(page: Path) -> str:

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from darkroom.domain.kernel.retry import FETCHES, RetryPolicy
 from darkroom.domain.webhooks.delivery import RETRY_SECONDS
 from darkroom_cli.drill.drills import DRILLS
-from darkroom_cli.main import app
+from darkroom_cli.main import whole
 from repository.report import ROOT
 from tests.guards import promises
 from tests.support.documents import DOCS, code
@@ -46,7 +46,7 @@ def commands() -> list[str]:
 def printed(command: str) -> str:
     with pytest.MonkeyPatch.context() as patched:  # the commands are built from their signatures once, not each time
         patched.setattr(testing, "_get_command", built)
-        return CliRunner().invoke(app, shlex.split(command)[1:], env={"COLUMNS": "200"}).output
+        return CliRunner().invoke(whole(), shlex.split(command)[1:], env={"COLUMNS": "200"}).output
 
 
 def calculated(node: ast.AST) -> float:
@@ -83,7 +83,7 @@ def test_the_command_line_takes_every_command(command: str, tmp_path: Path, monk
     monkeypatch.chdir(tmp_path)
     for name in re.findall(r"\S+\.(?:csv|jpg)", command):
         (tmp_path / name).touch()
-    known: Any = built(app)
+    known: Any = built(whole())
     words = shlex.split(command.replace("webhooks deliveries ID", f"webhooks deliveries we_{'0' * 16}"))[1:]
     while words and hasattr(known, "commands"):
         known = known.get_command(None, words.pop(0))

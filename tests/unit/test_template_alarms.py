@@ -20,7 +20,7 @@ from darkroom.domain.webhooks.first_attempts import BURN_SECONDS, MOST_OVER
 from darkroom.operations.sweeping.sweep_due_images import POSTPONED_SECONDS
 from darkroom_cli.doctor.alarms import OF_THE_CORE
 from darkroom_cli.doctor.checkout import runbook_sections
-from darkroom_cli.main import app
+from darkroom_cli.main import whole
 from darkroom_cli.operator.domain.observation import Alarm
 from local_aws.shims import alarm_evaluation
 from repository.expand_template import (
@@ -400,7 +400,7 @@ def test_every_alarm_is_one_that_cloudwatch_takes_and_every_stack_can_have() -> 
 
 
 def test_every_alarm_names_its_effect_the_first_command_and_the_runbooks_section_which_names_no_other() -> None:
-    root = typer.main.get_command(app)
+    root = typer.main.get_command(whole())
     for name, alarm in {**ALARMS, **COMPOSITES}.items():
         text = written_out(alarm["AlarmDescription"])
         match = re.fullmatch(r"(.+)\. First: \./darkroom (.+) --stack STACK\. See docs/runbook\.md#([a-z-]+)\.", text)

@@ -52,5 +52,5 @@ def run(api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setattr(testing, "_get_command", _command)
     runner = CliRunner()
     return lambda *arguments, stdin=None: runner.invoke(
-        main.app, [str(argument) for argument in arguments], input=stdin
+        main.whole(), [str(argument) for argument in arguments], input=stdin
     )

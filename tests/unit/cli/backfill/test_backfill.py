@@ -150,6 +150,8 @@ def test_what_is_not_understood_is_a_usage_error(
 
 def test_a_faulty_preset_fails_none_of_the_other_commands() -> None:
     """`local deploy` says what is wrong with it."""
-    program = "import sys; sys.modules['darkroom.domain.recipes.presets'] = None; import darkroom_cli.main"
+    program = (
+        "import sys; sys.modules['darkroom.domain.recipes.presets'] = None; import darkroom_cli.main as it; it.whole()"
+    )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.run([sys.executable, "-c", program], check=False, env=environment).returncode == 0
