@@ -70,7 +70,11 @@ class Guarded:
             record.aws_endpoint_url,
             record.region,
             of_role(lent),
-            config=Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}),
+            config=Config(
+                retries={"total_max_attempts": 1},
+                s3={"addressing_style": "path"},
+                user_agent="a test",  # which need not be put together for each of the thousands of calls
+            ),
         )
 
     def invoked(self, function: str, event: Any) -> Any:
@@ -525,7 +529,7 @@ def copy(guarded: Guarded) -> Iterator[Callable[[str, str | None], Callable[[str
     iam, name = guarded.root("iam"), f"copy-{uuid4().hex[:8]}"
     trust = {"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam::000000000000:root"}, "Action": "sts:AssumeRole"}
     iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]}))
-    key_policy = guarded.physical("UseOfTheKey")
+    key_policy, clients = guarded.physical("UseOfTheKey"), guarded.as_role(name)
 
     def without(role: str, sid: str | None) -> Callable[[str], Any]:
         source = guarded.physical(role)
@@ -537,7 +541,7 @@ def copy(guarded: Guarded) -> Iterator[Callable[[str, str | None], Callable[[str
         )
         if sid is not None:
             iam.attach_role_policy(RoleName=name, PolicyArn=key_policy)
-        return guarded.as_role(name)
+        return clients
 
     yield without
     if iam.list_attached_role_policies(RoleName=name)["AttachedPolicies"]:
