@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,6 +31,8 @@ from tests.support.planted import clock, image, plant
 
 pytestmark = pytest.mark.long
 
+type Operating = Callable[..., AbstractContextManager[str]]
+
 PARTS = (
     "",
     *(
@@ -49,16 +52,35 @@ def dead_letters(stack: LocalStack) -> Iterator[DeadLetterFixture]:
     dead_letters.empty()
 
 
-@contextmanager
-def operating(visitor: Visitor, *options: str) -> Iterator[str]:
-    """The address that `darkroom operate` prints, with its token, for as long as it serves."""
-    process, printed = visitor.stack.operate(*options)
-    visitor.watch.hosts = {*visitor.watch.hosts, urlsplit(printed).netloc}
-    try:
-        yield printed
-    finally:
-        visitor.close()  # an open page goes on asking
-        interrupt(process)
+@pytest.fixture(scope="module")
+def addresses(stack: LocalStack) -> Iterator[Callable[..., str]]:
+    """Starts `darkroom operate`, once with each set of options, and returns the address that it prints, with its
+    token."""
+    with ExitStack() as at_the_end:
+
+        @cache
+        def address(*options: str) -> str:
+            process, printed = stack.operate(*options)
+            at_the_end.callback(interrupt, process)
+            return printed
+
+        yield address
+
+
+@pytest.fixture
+def operating(visitor: Visitor, addresses: Callable[..., str]) -> Operating:
+    """The address of the page, which the visitor leaves after the block."""
+
+    @contextmanager
+    def address(*options: str) -> Iterator[str]:
+        printed = addresses(*options)
+        visitor.watch.hosts = {*visitor.watch.hosts, urlsplit(printed).netloc}
+        try:
+            yield printed
+        finally:
+            visitor.close()  # an open page goes on asking
+
+    return address
 
 
 def opened(visitor: Visitor, address: str, *, width: int = WIDE, dark: bool = False) -> Page:
@@ -68,9 +90,11 @@ def opened(visitor: Visitor, address: str, *, width: int = WIDE, dark: bool = Fa
     return page
 
 
-def test_what_was_given_up_is_replayed_after_its_dry_run(visitor: Visitor, dead_letters: DeadLetterFixture) -> None:
+def test_what_was_given_up_is_replayed_after_its_dry_run(
+    visitor: Visitor, operating: Operating, dead_letters: DeadLetterFixture
+) -> None:
     given_up = dead_letters.give_up()
-    with operating(visitor, "--write") as address:
+    with operating("--write") as address:
         page = opened(visitor, address)
         assert "token" not in page.url
         page.get_by_role("link", name="Failures").first.click()
@@ -87,7 +111,7 @@ def test_what_was_given_up_is_replayed_after_its_dry_run(visitor: Visitor, dead_
 
 
 def test_what_takes_long_shows_how_far_it_is_goes_on_when_closed_and_can_be_stopped(
-    visitor: Visitor, dead_letters: DeadLetterFixture
+    visitor: Visitor, operating: Operating, dead_letters: DeadLetterFixture
 ) -> None:
     dead_letters.give_up()
     run: dict[str, Any] = {
@@ -119,7 +143,7 @@ def test_what_takes_long_shows_how_far_it_is_goes_on_when_closed_and_can_be_stop
         is_dry = json.loads(route.request.post_data or "{}")["dry_run"]
         route.continue_() if is_dry else route.fulfill(json=run)
 
-    with operating(visitor, "--write") as address:
+    with operating("--write") as address:
         page = opened(visitor, address)
         page.route("**/operate/api/replay", of_replays)
         page.route("**/operate/api/runs", lambda route: route.fulfill(json={"runs": [run]}))
@@ -135,7 +159,7 @@ def test_what_takes_long_shows_how_far_it_is_goes_on_when_closed_and_can_be_stop
         assert axe.findings(page) == []
 
 
-def test_a_new_key_is_there_until_its_dialog_is_closed_on_purpose(visitor: Visitor) -> None:
+def test_a_new_key_is_there_until_its_dialog_is_closed_on_purpose(visitor: Visitor, operating: Operating) -> None:
     answer = {"action": "rotate_key", "dry_run": False, "complete": True, "says": [], "notes": [], "count": 1}
     answer |= {"ids": [], "key": "dr_the_new_one"}
     held: list[Route] = []
@@ -148,7 +172,7 @@ def test_a_new_key_is_there_until_its_dialog_is_closed_on_purpose(visitor: Visit
         for _ in range(3):  # a browser lets a page prevent it once
             page.keyboard.press("Escape")
 
-    with operating(visitor, "--write") as address:
+    with operating("--write") as address:
         page = opened(visitor, address)
         page.route("**/operate/api/rotate_key", of_rotations)
         page.goto(f"{page.url.partition('#')[0]}#/operate/tenants/{visitor.account.tenant_id}")
@@ -171,7 +195,7 @@ def test_a_new_key_is_there_until_its_dialog_is_closed_on_purpose(visitor: Visit
         expect(dialog).to_have_count(0)
 
 
-def test_one_scheduled_image_is_moved_alone(visitor: Visitor) -> None:
+def test_one_scheduled_image_is_moved_alone(visitor: Visitor, operating: Operating) -> None:
     tenant, at = visitor.account.tenant_id, clock() + 5 * 86_400_000
     ends: dict[str, Any] = {"completed_at": None, "completed_version": None}
     rows = [
@@ -184,7 +208,7 @@ def test_one_scheduled_image_is_moved_alone(visitor: Visitor) -> None:
     ]
     plant(visitor.stack, rows)
     day = rfc3339(at)[:10]
-    with operating(visitor, "--write") as address:
+    with operating("--write") as address:
         page = opened(visitor, address)
         page.goto(f"{page.url.partition('#')[0]}#/operate/delays?day={day}&zone=UTC&images=true")
         row = page.get_by_role("row").filter(has_text=rows[0].image_id)
@@ -198,12 +222,12 @@ def test_one_scheduled_image_is_moved_alone(visitor: Visitor) -> None:
         expect(page.get_by_role("row").filter(has_text=rows[0].image_id)).to_have_count(0)
 
 
-def test_without_write_it_only_reads(visitor: Visitor, dead_letters: DeadLetterFixture) -> None:
+def test_without_write_it_only_reads(visitor: Visitor, operating: Operating, dead_letters: DeadLetterFixture) -> None:
     dead_letters.give_up()
     error = Failure(code=INTERNAL, message="It failed 5 times.", retryable=True)
     owed = image(visitor.account.tenant_id, 1, status=Status.FAILED, error=error, dead_letter=DeadLetterState.OWED)
     plant(visitor.stack, [replace(owed, due_at=clock() + 1_800_000)])  # so long the sweeper leaves it alone
-    with operating(visitor) as address:
+    with operating() as address:
         page = opened(visitor, address)
         page.get_by_role("link", name="Failures").first.click()
         expect(page.get_by_role("button", name="Replay 1 image")).to_be_disabled()
@@ -214,14 +238,14 @@ def test_without_write_it_only_reads(visitor: Visitor, dead_letters: DeadLetterF
 
 
 def test_the_browser_is_led_from_its_private_file_to_the_page_which_may_be_loaded_again(
-    visitor: Visitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    visitor: Visitor, operating: Operating, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opener, given = tmp_path / "opener", tmp_path / "given"
     opener.write_text(f'#!/bin/sh\nprintf %s "$1" > {given}.unfinished\nmv {given}.unfinished {given}\n')
     opener.chmod(0o755)
     monkeypatch.setenv("BROWSER", str(opener))
     monkeypatch.setenv("HOME", str(tmp_path))
-    with operating(visitor, "--open"):
+    with operating("--open"):
         wait_until(given.exists, "the browser is opened")
         visitor.watch.hosts = {*visitor.watch.hosts, ""}  # of the file itself
         page = opened(visitor, given.read_text())
@@ -231,8 +255,8 @@ def test_the_browser_is_led_from_its_private_file_to_the_page_which_may_be_loade
             page.reload()
 
 
-def test_without_the_token_nothing_is_shown(visitor: Visitor) -> None:
-    with operating(visitor) as address:
+def test_without_the_token_nothing_is_shown(visitor: Visitor, operating: Operating) -> None:
+    with operating() as address:
         page = opened(visitor, address.partition("#")[0])
         expect(page.get_by_role("heading", level=1)).to_have_text("Open the whole address")
         with visitor.watch.expecting("status of 401"):
@@ -241,9 +265,11 @@ def test_without_the_token_nothing_is_shown(visitor: Visitor) -> None:
             expect(page.get_by_role("alert")).to_contain_text("The token of this run is missing or wrong")
 
 
-def test_hostile_failures_are_shown_as_text(visitor: Visitor, dead_letters: DeadLetterFixture) -> None:
+def test_hostile_failures_are_shown_as_text(
+    visitor: Visitor, operating: Operating, dead_letters: DeadLetterFixture
+) -> None:
     given_up = dead_letters.give_up(error_type=MARKUP, message=MARKUP)
-    with operating(visitor, "--write") as address:
+    with operating("--write") as address:
         page = opened(visitor, address)
         root = page.url.partition("#")[0]
         for part in ("failures", f"failures/{given_up.image_id}", f"images/{given_up.image_id}", "images"):
@@ -290,8 +316,10 @@ def of_no_history(route: Route) -> None:
     route.fulfill(json=history)
 
 
-def test_the_overview_has_no_holes_folds_alarms_on_a_phone_and_shows_what_is_quiet_small(visitor: Visitor) -> None:
-    with operating(visitor) as address:
+def test_the_overview_has_no_holes_folds_alarms_on_a_phone_and_shows_what_is_quiet_small(
+    visitor: Visitor, operating: Operating
+) -> None:
+    with operating() as address:
         page = opened(visitor, address)
         page.route("**/operate/api/overview", of_a_bad_hour)
         page.route("**/operate/api/history", of_no_history)
@@ -329,11 +357,11 @@ def test_the_overview_has_no_holes_folds_alarms_on_a_phone_and_shows_what_is_qui
         page.unroute_all(behavior="ignoreErrors")
 
 
-def test_a_backfill_is_paused_resumed_and_ended_from_its_row(visitor: Visitor) -> None:
+def test_a_backfill_is_paused_resumed_and_ended_from_its_row(visitor: Visitor, operating: Operating) -> None:
     stack, backfill_id = visitor.stack, backfill_id_from_bits(secrets.token_bytes(16))
     backfills = BackfillsTable(stack.client("dynamodb"), stack.physical_id("BatchesTable"))
     backfills.create(start(backfill_id, Selection(preset="standard", version=2), rate=None, now=clock()))
-    with operating(visitor, "--write") as address:
+    with operating("--write") as address:
         page = opened(visitor, address)
         page.get_by_role("link", name="Backfills").click()
         row = page.get_by_role("row").filter(has_text=backfill_id)
@@ -356,10 +384,10 @@ def test_a_backfill_is_paused_resumed_and_ended_from_its_row(visitor: Visitor) -
 
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
 def test_every_part_is_accessible_and_fits(
-    visitor: Visitor, dead_letters: DeadLetterFixture, width: int, dark: bool
+    visitor: Visitor, operating: Operating, dead_letters: DeadLetterFixture, width: int, dark: bool
 ) -> None:
     given_up = dead_letters.give_up()
-    with operating(visitor, "--write") as address:
+    with operating("--write") as address:
         page = opened(visitor, address, width=width, dark=dark)
         root = page.url.partition("#")[0]
         for part in (*PARTS, f"operate/failures/{given_up.image_id}", f"operate/images/{given_up.image_id}"):
