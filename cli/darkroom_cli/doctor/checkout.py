@@ -104,9 +104,14 @@ def _template(snap_start: str) -> Mapping[str, Any]:
 def deployed_resources(body: Any, parameters: Mapping[str, str], fill_in: FillIn) -> dict[str, dict[str, Any]]:
     """The properties of the resources of a template that CloudFormation keeps, which is text if it is YAML."""
     if isinstance(body, str):
-        from samtranslator.yaml_helper import yaml_parse  # noqa: PLC0415 - as above
+        import yaml  # noqa: PLC0415 - as above
+        from samtranslator.yaml_helper import intrinsics_multi_constructor  # noqa: PLC0415 - as above
 
-        body = yaml_parse(body)
+        class Loader(yaml.CSafeLoader):
+            """Reads what SAM's translator does, ten times as fast."""
+
+        Loader.add_multi_constructor("!", intrinsics_multi_constructor)
+        body = yaml.load(body, Loader=Loader)  # noqa: S506 - a safe one
     return fill_in(body, parameters)[1]
 
 

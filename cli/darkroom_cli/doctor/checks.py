@@ -99,8 +99,10 @@ REVERT = (
 )
 
 
-def advice(check: Check, findings: Iterable[Finding], facts: Facts) -> tuple[str, ...]:
+def advice(check: Check, findings: Sequence[Finding], facts: Facts) -> tuple[str, ...]:
     """What mends the findings. A deployment changes only what its template has and the latest one's has not."""
+    if not findings:
+        return ()
     try:
         drifted = {(drift.resource, setting) for drift in drifts(facts) for setting in ("", drift.setting)}
         return tuple(dict.fromkeys(_mends(check, finding, facts, drifted) for finding in findings))
