@@ -59,15 +59,15 @@ make_environment() {
     name=$1 lock=requirements/$1.txt
     shift
     [ -f "$lock" ] || fail "there is no environment named '$name': see the top of scripts/setup/environments.sh"
-    want="$(cksum <"$lock") python$python_version"
+    # Functions write no bytecode; Lambda's image has that of its runtime client, beside the sources.
+    [ "$name" != runtime ] || set -- --compile-bytecode
+    want="$(cksum <"$lock") python$python_version${*:+ $*}"
     [ "$(cat "$venvs/$name/.stamp" 2>/dev/null)" = "$want" ] && return
     [ -n "${uv:-}" ] || install_uv
     printf 'setup: installing %s\n' "$name" >&2
     rm -rf "${venvs:?}/$name"
     "$uv" venv --quiet --python "$python_version" "$venvs/$name" ||
         fail "uv found no Python $python_version and could not fetch one: install Python $python_version and run this again."
-    # Functions write no bytecode; Lambda's image has that of its runtime client, beside the sources.
-    [ "$name" != runtime ] || set -- --compile-bytecode
     env -u PYTHONPYCACHEPREFIX "$uv" pip install --quiet "$@" --require-hashes --python "$venvs/$name/bin/python" -r "$lock" ||
         fail "could not install $lock: the message above says why."
     # The stamp comes last: an interrupted installation has none and is redone.
