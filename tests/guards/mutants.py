@@ -79,7 +79,9 @@ def without_guard(path: Path, code: str, line: int, removal: Removal) -> str:
     if removal.way is Way.REPLACE:
         mutant = _replaced(bare, line, removal)
         if path.suffix == ".py":
-            ast.parse(mutant)
+            first, last = _statement(bare, line)
+            added = mutant.count("\n") - bare.count("\n")
+            ast.parse("".join(mutant.splitlines(keepends=True)[first - 1 : last + added]))
     elif path.suffix != ".py":
         if removal.way is not None:
             raise NoMutantError(f"of {path.suffix} a line can only be removed or replaced")
@@ -88,7 +90,7 @@ def without_guard(path: Path, code: str, line: int, removal: Removal) -> str:
     else:
         # Only the statement around it is parsed and written anew: a file's others stay as they are.
         lines = bare.splitlines(keepends=True)
-        first, last = next((span for span in _statements(bare) if span[0] <= line <= span[1]), (1, len(lines)))
+        first, last = _statement(bare, line)
         tree = ast.parse("\n" * (first - 1) + "".join(lines[first - 1 : last]))
         remove(tree, line, removal)
         own = f"{ast.unparse(tree)}\n"
@@ -100,6 +102,12 @@ def without_guard(path: Path, code: str, line: int, removal: Removal) -> str:
 @cache
 def _bare(code: str) -> str:
     return _COMMENT.sub("", code)
+
+
+def _statement(code: str, line: int) -> tuple[int, int]:
+    """The first and the last line of a file's own statement around a line; of the file if there is none."""
+    whole = 1, len(code.splitlines())
+    return next((span for span in _statements(code) if span[0] <= line <= span[1]), whole)
 
 
 @cache

@@ -47,48 +47,47 @@ def loaded() -> dict[str, frozenset[str]]:
     return {name: frozenset(modules) for name, modules in map(json.loads, ran.stdout.splitlines())}
 
 
+USERS_OF = {
+    "PIL": {"make_variant", "transcode_image"},
+    # What few recipes ask for, an eighth of the engine's imports, waits until one does.
+    "darkroom.imaging.animation": set(),
+    "darkroom.imaging.rights": set(),
+    # The package of Powertools' idempotency would import the first, which imports the others.
+    "boto3": set(),
+    "s3transfer": set(),
+    "multiprocessing": set(),
+    "aws_xray_sdk": set(),
+    # Powertools' router would import both, and so would its batches: a tenth of a start.
+    "asyncio": set(),
+    "aws_lambda_powertools.utilities.data_classes": set(),
+    # What is about webhooks, events and batches that wait, where nothing of it comes.
+    "darkroom.egress": {"deliver_event", "fetch_original", "manage_webhooks"},
+    "darkroom.http.webhooks.webhooks": {"manage_webhooks"},
+    "darkroom.domain.webhooks.delivery": {
+        *("create_deliveries", "deliver_event", "manage_webhooks", "sweep_due_endpoints"),
+    },
+    "darkroom.domain.schedules.hold": {"archive_dead_letters", "hold_images", "release_images", "sweep_due_images"},
+    "darkroom.domain.dead_letters.rejection": {"archive_dead_letters"},
+    "cryptography": set(),  # before the first signature
+    "pydantic": {*FUNCTIONS} - {"authorize_request", "invalidate_edge", "sign_image"},
+}
+"""The functions that load each library."""
+
+
+# One test each, not one for each function: whichever worker runs one of them loads all functions.
 @pytest.mark.guards("wiring-own-operation-only")
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_loads_only_its_own_operation(name: str) -> None:
-    operations = {module.rpartition(".")[2] for module in loaded()[name] if module.startswith("darkroom.operations.")}
-    assert name in operations
-    assert operations & set(FUNCTIONS) == {name}
+def test_a_function_loads_only_its_own_operation() -> None:
+    for name in FUNCTIONS:
+        operations = {
+            module.rpartition(".")[2] for module in loaded()[name] if module.startswith("darkroom.operations.")
+        }
+        assert operations & {*FUNCTIONS} == {name}
 
 
 @pytest.mark.guards("wiring-types-for-checking-only")
-@pytest.mark.parametrize(
-    ("library", "users"),
-    [
-        ("PIL", {"make_variant", "transcode_image"}),
-        # What few recipes ask for, an eighth of the engine's imports, waits until one does.
-        ("darkroom.imaging.animation", set()),
-        ("darkroom.imaging.rights", set()),
-        # The package of Powertools' idempotency would import the first, which imports the others.
-        ("boto3", set()),
-        ("s3transfer", set()),
-        ("multiprocessing", set()),
-        ("aws_xray_sdk", set()),
-        # Powertools' router would import both, and so would its batches: a tenth of a start.
-        ("asyncio", set()),
-        ("aws_lambda_powertools.utilities.data_classes", set()),
-        # What is about webhooks, events and batches that wait, where nothing of it comes.
-        ("darkroom.egress", {"deliver_event", "fetch_original", "manage_webhooks"}),
-        ("darkroom.http.webhooks.webhooks", {"manage_webhooks"}),
-        (
-            "darkroom.domain.webhooks.delivery",
-            {"create_deliveries", "deliver_event", "manage_webhooks", "sweep_due_endpoints"},
-        ),
-        (
-            "darkroom.domain.schedules.hold",
-            {"archive_dead_letters", "hold_images", "release_images", "sweep_due_images"},
-        ),
-        ("darkroom.domain.dead_letters.rejection", {"archive_dead_letters"}),
-        ("cryptography", set()),  # before the first signature
-        ("pydantic", {*FUNCTIONS} - {"authorize_request", "invalidate_edge", "sign_image"}),
-    ],
-)
-def test_a_library_is_loaded_only_where_it_is_needed(library: str, users: set[str]) -> None:
-    assert {name for name, modules in loaded().items() if library in modules} == users
+def test_a_library_is_loaded_only_where_it_is_needed() -> None:
+    for library, users in USERS_OF.items():
+        assert {name for name, modules in loaded().items() if library in modules} == users, library
 
 
 @pytest.mark.guards("cold-start-garbage-collection")
