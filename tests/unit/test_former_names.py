@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.core_alone import CORE_ALONE
+
 CORE = Path("layers/core/darkroom")
 LAYERS = ("domain", "operations", "aws", "http", "wiring")
 
@@ -53,7 +55,7 @@ def test_modules_are_found_where_they_lay_before_and_nothing_else_is() -> None:
     assert len(moved) > 100
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
-        env={"PYTHONPATH": str(CORE.parent)},
+        env=CORE_ALONE,
         input=json.dumps(moved),
         capture_output=True,
         text=True,

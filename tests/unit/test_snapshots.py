@@ -23,6 +23,7 @@ import pytest
 
 from repository.expand_template import expanded_template, raw_template, referred
 from repository.report import ROOT
+from tests.support.core_alone import CORE_ALONE
 
 RESTORED = Path(__file__).with_name("restored_process.py")
 TOKEN = "a token for the credentials"
@@ -127,7 +128,7 @@ def restored() -> dict[str, Restored]:
         clouds = {function: stack.enter_context(cloud()) for function in FUNCTIONS}
         ran = subprocess.run(
             [sys.executable, RESTORED],
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "layers" / "core")},
+            env=CORE_ALONE | {"PATH": os.environ["PATH"]},
             input="\n".join(json.dumps(job_of(function, cloud)) for function, cloud in clouds.items()),
             capture_output=True,
             text=True,
@@ -190,4 +191,4 @@ def test_each_environment_fetches_its_own_credentials_and_goes_by_the_present_ti
 def test_without_snapshots_nothing_is_prepared_for_one() -> None:
     # The package is Lambda's: where no snapshot is taken it need not be there, and costs a cold start nothing.
     script = "import sys, darkroom.wiring.kernel.runtime; assert 'snapshot_restore_py' not in sys.modules"
-    subprocess.run([sys.executable, "-c", script], env={"PYTHONPATH": str(ROOT / "layers" / "core")}, check=True)
+    subprocess.run([sys.executable, "-c", script], env=CORE_ALONE, check=True)

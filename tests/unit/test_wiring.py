@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from repository.report import ROOT
+from tests.support.core_alone import CORE_ALONE
 
 FUNCTIONS = sorted(path.parent.name for path in (ROOT / "functions").glob("*/app.py"))
 
@@ -39,7 +40,7 @@ def loaded() -> dict[str, frozenset[str]]:
     """The modules that each function loads."""
     ran = subprocess.run(
         [sys.executable, "-c", SCRIPT, json.dumps({name: imports_of(name) for name in FUNCTIONS})],
-        env={"PYTHONPATH": str(ROOT / "layers" / "core")},
+        env=CORE_ALONE,
         capture_output=True,
         text=True,
         check=True,
@@ -103,7 +104,7 @@ assert gc.isenabled() and gc.get_freeze_count() > 10_000
 """
     ran = subprocess.run(
         [sys.executable, "-c", script],
-        env={"PYTHONPATH": str(ROOT / "layers" / "core")},
+        env=CORE_ALONE,
         capture_output=True,
         text=True,
         check=False,
@@ -117,4 +118,4 @@ from darkroom.aws.images.idempotency import BasePersistenceLayer
 from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer
 assert issubclass(DynamoDBPersistenceLayer, BasePersistenceLayer)
 """
-    subprocess.run([sys.executable, "-c", script], env={"PYTHONPATH": str(ROOT / "layers" / "core")}, check=True)
+    subprocess.run([sys.executable, "-c", script], env=CORE_ALONE, check=True)
