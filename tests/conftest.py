@@ -4,10 +4,8 @@ Tests marked `long` run only with `--long`.
 """
 
 import gc
-import itertools
 import os
 import signal
-from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -35,29 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run the tests marked long too")
 
 
-def is_backwards(config: pytest.Config) -> bool:
-    """Whether this worker imports the files of a folder from the last one to the first, as every second one does. Where
-    nothing is compiled yet, the worker that comes to a file first compiles it and rewrites its assertions: side by
-    side, each would do all of them."""
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    return worker % 2 == 1 and len(config.args) == 1
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(
-    collector: pytest.Collector,
-) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    report = yield
-    if isinstance(collector, pytest.Directory) and is_backwards(collector.config):
-        report.result.reverse()
-    return report
-
-
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if is_backwards(config):  # all workers must list the same tests in the same order
-        files = [list(of_file) for _, of_file in itertools.groupby(items, key=lambda item: item.path)]
-        items[:] = itertools.chain.from_iterable(reversed(files))
     if not config.getoption("--long"):
         long = [item for item in items if item.get_closest_marker("long")]
         items[:] = [item for item in items if not item.get_closest_marker("long")]
