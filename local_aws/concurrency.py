@@ -8,6 +8,8 @@ from typing import Any, Protocol
 _PER_CORE = 8
 _FEWEST = 4
 
+_OUTDATED = "outdated"
+
 # Roughly what a function's process takes: 50 to 100 MB once the SDK is loaded, a transcoder more while it works.
 _PROCESS_BYTES = 128 * 1024 * 1024
 
@@ -98,15 +100,29 @@ class Pool[P: Process]:
         return made, True
 
     def give_back(self, process: P, *, now: float) -> None:
-        """Return a process, so that it can be reused."""
+        """Return a process, so that it can be reused, unless it is outdated."""
         with self._lock:
             process.in_use = False
             process.last_used = now
+            is_outdated = process in self._processes.get(_OUTDATED, ())
+            ended = self._remove([process]) if is_outdated else []  # guard: concurrency-outdated-process-ended
+        self._end(ended)
 
     def discard(self, process: P) -> None:
         """Drop a process that cannot be reused."""
         with self._lock:
             ended = self._remove([process])
+        self._end(ended)
+
+    def replace(self, is_outdated: Callable[[str], bool]) -> None:
+        """End the processes of these keys, so that new ones are made: idle ones at once, others when they are given
+        back."""
+        with self._lock:
+            outdated = self._remove(
+                [process for key in filter(is_outdated, self._processes) for process in self._processes[key]]
+            )
+            ended = _idle(outdated)  # guard: concurrency-update-kills-no-work
+            self._processes.setdefault(_OUTDATED, []).extend(process for process in outdated if process.in_use)
         self._end(ended)
 
     def end_unused_since(self, moment: float) -> None:

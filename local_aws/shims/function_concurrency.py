@@ -2,13 +2,15 @@
 
 Gap: MiniStack limits all functions together to half of the memory at 21 MB per invocation, hundreds on a laptop, and a
 single function only by PutFunctionConcurrency: a template's ReservedConcurrentExecutions is dropped. It keeps one
-process of each version of each function for ever.
+process of each version of each function for ever, and an update of a function kills those that are at work.
 AWS: an account has a quota of concurrent executions, a function at most its reservation. Anything above either is
 refused: `Invoke` answers 429 TooManyRequestsException, and nothing waits. An execution counts until it ends, whether or
-not its caller still waits. Execution environments that are idle for some minutes are ended.
+not its caller still waits. Execution environments that are idle for some minutes are ended. An update of a function
+ends no invocation: those that have begun go on with the code and the configuration of before.
 https://docs.aws.amazon.com/lambda/latest/dg/lambda-concurrency.html
 https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
 https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html
+https://docs.aws.amazon.com/lambda/latest/dg/functions-states.html (Function states during updates)
 
 What still differs from AWS: the quota is this machine's (`local_aws.concurrency`), not 1,000, and every function
 without a reservation has its own, so no function takes all of it from the others. If the event source mappings of a
@@ -18,7 +20,9 @@ invocation at a time, and what is free goes to the one that has messages.
 """
 
 import os
+import threading
 import time
+from fnmatch import fnmatchcase
 from typing import Any
 
 from local_aws.concurrency import Bounds, Pool, bounds_of, share
@@ -69,23 +73,33 @@ def _bound(bounds: Bounds) -> None:
 
 
 def _use(pool: Pool[Any]) -> None:
+    taken = threading.local()
+
     def acquire(
         name: str, config: dict[str, Any], code: bytes, qualifier: str = "$LATEST", *_: object, **__: object
     ) -> tuple[Any, str]:
         key = lambda_runtime._worker_key(name, config, qualifier)
         worker, is_new = pool.take(key, lambda: lambda_runtime._worker_class_for(config)(name, config, code))
+        taken.worker = worker
         return worker, "spawn" if is_new else "reused"
 
     def release(worker: Any) -> None:
-        if worker is None:
-            return
-        process = worker._proc
+        # MiniStack gives nothing back if running it raised an exception: it takes it for invalidated.
+        process = None if worker is None else worker._proc
         if process is None or process.poll() is not None:
-            pool.discard(worker)  # as the last used it would be reused next, and would have to start again
+            # As the last used it would be reused next, and would have to start again.
+            pool.discard(taken.worker)  # guard: concurrency-failed-process-forgotten
         else:
             pool.give_back(worker, now=time.monotonic())
 
+    def invalidate(
+        name: str, qualifier: str | None = None, account: str | None = None, region: str | None = None
+    ) -> None:
+        keys = ":".join((account or "*", region or "*", name, qualifier or "*"))
+        pool.replace(lambda key: fnmatchcase(key, keys))
+
     for module in (lambda_runtime, lambda_service):
+        replace(module, "invalidate_worker", lambda _: invalidate)
         replace(module, "acquire_worker", lambda _: acquire)
         replace(module, "release_worker", lambda _: release)
         replace(module, "reap_idle_workers", lambda _: lambda: 0)

@@ -22,6 +22,8 @@ from local_aws.tests.emulator_server import (
     emulator_server,
     function_resource,
     invoke,
+    output_of,
+    package,
     physical_ids,
     stack,
     update_stack,
@@ -273,6 +275,56 @@ def test_a_process_that_nobody_needs_any_more_is_ended(tmp_path: Path) -> None:
         wait_until(lambda: processes_of(server) == set(), "the process is ended")
         invoke(server, function.name)
         assert len(function.pids()) == 2
+
+
+def updated_while_it_works(function: Gated) -> Any:
+    """What comes of an invocation during which its function's configuration, its code and its reservation change."""
+    with ThreadPoolExecutor(1) as clients:
+        (answer,) = flood(function, clients, 1)
+        wait_until(function.began, "it runs")
+        lambda_ = function.server.client("lambda")
+        lambda_.update_function_configuration(FunctionName=function.name, Timeout=59)
+        lambda_.update_function_code(FunctionName=function.name, ZipFile=package({"app.py": GATED}))
+        function.open()
+        return answer.result()
+
+
+def test_gap_stock_kills_an_invocation_when_its_function_is_updated(stock: EmulatorServer, tmp_path: Path) -> None:
+    assert "errorMessage" in updated_while_it_works(gated(stock, tmp_path))
+
+
+def test_an_invocation_ends_as_it_began_while_its_function_is_updated_and_the_next_one_is_new(
+    emulator: EmulatorServer, tmp_path: Path
+) -> None:
+    function, before = gated(emulator, tmp_path), processes_of(emulator)
+    assert updated_while_it_works(function) == {"statusCode": 200, "body": "open"}
+    (old,) = function.pids()
+    wait_until(lambda: old not in processes_of(emulator), "its process is ended")
+    assert invoke(emulator, function.name)["body"] == "open"
+    assert len(function.pids()) == 2
+    assert processes_of(emulator) - before == function.pids() - {old}
+
+
+FAILING = """
+import io, pathlib, zipfile
+from local_aws.emulator import Emulator
+from local_aws.shims import function_concurrency
+
+nowhere = pathlib.Path()
+function_concurrency.apply(Emulator(gateway_url="", function_python=nowhere, data_dir=nowhere))
+empty = io.BytesIO()
+zipfile.ZipFile(empty, "w").close()
+arn = "arn:aws:lambda:us-east-1:000000000000:function:failing"
+config = {"FunctionName": "failing", "FunctionArn": arn, "Runtime": "provided.al2023"}
+function = {"config": config, "code_zip": empty.getvalue()}
+result = function_concurrency.lambda_service._execute_function_provided_warm(function, {}, "request")
+print(result["body"]["errorType"], *map(len, function_concurrency.lambda_runtime._workers.values()))
+"""
+
+
+@pytest.mark.guards("concurrency-failed-process-forgotten")
+def test_what_could_not_even_start_takes_no_place_for_ever() -> None:
+    assert output_of(FAILING) == "Runtime.InvalidEntrypoint"
 
 
 # throttled_invocations

@@ -81,6 +81,9 @@ class Processes:
     def discard(self, process: Process) -> None:
         self._pool.discard(process)
 
+    def replace(self, function: str) -> None:
+        self._pool.replace(lambda key: key == function)
+
     def end_unused_since(self, moment: float) -> None:
         self._pool.end_unused_since(moment)
 
@@ -113,6 +116,22 @@ def test_a_process_that_cannot_be_used_again_is_forgotten(pool: Processes) -> No
     pool.discard(broken)
     assert pool.ended == [broken]
     assert pool.take() is not broken
+
+
+@pytest.mark.guards("concurrency-update-kills-no-work", "concurrency-outdated-process-ended")
+def test_of_a_function_that_is_updated_what_idles_ends_at_once_and_what_works_with_its_work(pool: Processes) -> None:
+    busy, broken, idle, another = pool.take(), pool.take(), pool.used(at=1), pool.take("another")
+    pool.replace("one")
+    assert pool.ended == [idle]
+    new = pool.take()
+    assert new not in (busy, broken, idle)
+    pool.replace("nobody's")
+    pool.give_back(busy, at=2)
+    pool.discard(broken)
+    pool.give_back(new, at=3)
+    pool.give_back(another, at=4)
+    assert pool.ended == [idle, busy, broken]
+    assert (pool.take(), pool.take("another")) == (new, another)
 
 
 @pytest.mark.guards("concurrency-process-not-shared")
