@@ -2,19 +2,22 @@
 
 Gap: MiniStack runs functions on its own interpreter, in its own environment: its site-packages mask what a bundle
 lacks, its variables leak in, layers come before the function's code, and an exception kills the process and loses its
-type.
+type. Its answers take as long as those to all others, and whatever else this machine does.
 AWS: the runtime client (awslambdaric) imports the handler. A function sees its code, then its layers, then the runtime;
 the variables that AWS defines and its own; and nothing of the machine. Of a version with SnapStart the client runs the
-hooks, before the snapshot and after each restore.
+hooks, before the snapshot and after each restore. A service answers a function within milliseconds, however much others
+ask of it, and a function may take a second of silence for a lost answer.
 https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html (Defined runtime environment variables)
 https://docs.aws.amazon.com/lambda/latest/dg/python-package.html (Dependency search path)
 https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
 https://docs.aws.amazon.com/lambda/latest/dg/snapstart-runtime-hooks.html
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Introduction.html (single-digit milliseconds)
 
 What still differs from AWS:
 - Layers are merged, later over earlier, into one folder, but it holds links and is not named /opt. It is on the
   search paths of Python, programs and libraries in /opt's place; only code that spells out "/opt" misses it.
-- AWS_ENDPOINT_URL points the SDK to the emulator, unless the function's configuration sets its own.
+- AWS_ENDPOINT_URL points the SDK to the emulator, unless the function's configuration sets its own. However soon the
+  SDK is to give up an answer of the emulator, it waits for it for 20 seconds.
 - HOME and TMPDIR are in a folder of the execution environment, so functions see neither the developer's ~/.aws nor
   /tmp.
 - An environment of a version with SnapStart is not restored from a snapshot: it is initialised by itself, and runs the
@@ -46,6 +49,7 @@ from http import HTTPStatus
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import urlsplit
 
 from local_aws import observations
 from local_aws.emulator import Emulator
@@ -57,15 +61,26 @@ from local_aws.stacks.websites import Headers, hosts_of, refusal
 # started it ends (prctl PR_SET_PDEATHSIG, SIGKILL): a function never outlives an emulator that was killed.
 # What is left of an invocation's time goes by the monotonic clock on both sides: AWS's clock is never moved, ours is
 # (`warp.py`), also while a function runs.
+# And it waits for the emulator for as long as this machine needs, whatever it allows AWS.
 _START = """
-import ctypes, os, runpy, sys, time, types
+import ctypes, os, runpy, socket, sys, time, types
+
+def settimeout(self, seconds, gateway=int(sys.argv.pop()), least=%d, settimeout=socket.socket.settimeout):
+    try:
+        is_gateway = bool(seconds) and self.getpeername()[1:2] == (gateway,)
+    except OSError:  # it is not connected
+        is_gateway = False
+    settimeout(self, max(seconds, least) if is_gateway else seconds)
+
 ctypes.CDLL(None).prctl(1, 9)
 sys.path[0] = os.getcwd()
+socket.socket.settimeout = settimeout
 import awslambdaric.lambda_context
 awslambdaric.lambda_context.time = types.SimpleNamespace(time=time.monotonic)
-del awslambdaric, ctypes, time, types
+del awslambdaric, ctypes, settimeout, socket, time, types
 runpy.run_module("awslambdaric", run_name="__main__", alter_sys=True)
 """
+_LEAST_ANSWER_SECONDS = 20
 
 # Lambda ends an execution environment without asking it.
 _END_GRACE_SECONDS = 0.2
@@ -317,7 +332,16 @@ class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack p
                 subprocess.Popen,
                 # -B: /var/task and /opt are read-only on Lambda, so a module without bytecode is compiled on every cold
                 # start. (Permissions would not stop root.)
-                [self._settings.python, "-B", "-c", _START, self.config.get("Handler", "")],
+                [
+                    *(
+                        self._settings.python,
+                        "-B",
+                        "-c",
+                        _START % _LEAST_ANSWER_SECONDS,
+                        self.config.get("Handler", ""),
+                    ),
+                    str(urlsplit(self._settings.gateway_url).port),
+                ],
                 cwd=task_root,
                 env=self._environment(task_root, port=self._server.server_address[1]),
                 stdin=subprocess.DEVNULL,

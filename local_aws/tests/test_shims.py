@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import httpx
@@ -567,6 +568,40 @@ def test_code_comes_before_layers_and_a_later_layer_covers_an_earlier_one(emulat
         Layers=[layer("earlier", "first", "both", "own"), layer("later", "both")],
     )
     assert invoke(emulator, "layered") == ["earlier", "later", "code"]
+
+
+IN_TWO_HALVES = """
+import socket, threading
+
+def handler(event, context):
+    with socket.create_connection(("127.0.0.1", event["port"])) as peer:
+        peer.settimeout(0.1)
+        peer.sendall(b"GET / HTTP/1.1\\r\\nHost: 127.0.0.1:%d\\r\\n" % event["port"])
+        later = threading.Timer(1, peer.sendall, [b"\\r\\n"])
+        later.start()
+        try:
+            return peer.recv(8).decode()
+        except TimeoutError:
+            return "gave up"
+        finally:
+            later.cancel()
+            later.join()
+"""
+
+
+def waits(server: EmulatorServer) -> list[str]:
+    """What a function that allows a tenth of a second gets of the emulator's answer, and of somebody else's."""
+    create_function(server, "in-two-halves", IN_TWO_HALVES, Timeout=30)
+    ports = (urlsplit(url).port for url in (server.gateway_url, server.front_url))
+    return [invoke(server, "in-two-halves", {"port": port}) for port in ports]
+
+
+def test_gap_stock_is_given_up_by_a_function_whose_sdk_allows_only_what_aws_needs(stock: EmulatorServer) -> None:
+    assert waits(stock) == ["gave up", "gave up"]
+
+
+def test_a_function_waits_for_the_emulator_and_for_nobody_else_longer_than_it_allows(emulator: EmulatorServer) -> None:
+    assert waits(emulator) == ["HTTP/1.1", "gave up"]
 
 
 UNPACK_AGAIN = """

@@ -110,7 +110,7 @@ def test_a_drill_fires_its_alarms_pages_once_and_all_clears(stack: LocalStack, p
     wait_until_calm(stack)
     pager.heard()
     (result,) = results(stack, drill.name)
-    assert result["problems"] == []
+    assert result["problems"] == [], stack.darkroom("logs", "--level", "ERROR", "--since", "2h").stdout
     assert drill.expected <= set(result["fired"]) <= drill.allowed
     incident = stack.physical_id("IncidentAlarm")
     assert pager.heard() == ([(incident, "ALARM"), (incident, "OK")] if "IncidentAlarm" in result["fired"] else [])
