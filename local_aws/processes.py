@@ -76,6 +76,11 @@ class Interrupts:
             self._raising = False
 
 
+def guardian(grace_seconds: float) -> list[str | Path]:
+    """What a command is to follow so that it ends with this process, however that ends, and has so long to clean up."""
+    return [sys.executable, "-I", "-S", _GUARDIAN, str(os.getpid()), str(grace_seconds)]
+
+
 class Child:
     """A command in its own process group: a terminal's Ctrl-C reaches only the supervisor, which then ends the command.
 
@@ -94,10 +99,9 @@ class Child:
         self.log = log
         self._grace_seconds = grace_seconds
         log.parent.mkdir(parents=True, exist_ok=True)
-        guardian: list[str | Path] = [sys.executable, "-I", "-S", _GUARDIAN, str(os.getpid()), str(grace_seconds)]
         with log.open("wb") as output:
             self._process = subprocess.Popen(
-                [*guardian, *command],
+                [*guardian(grace_seconds), *command],
                 env=environment,
                 cwd=folder,
                 stdin=subprocess.DEVNULL,

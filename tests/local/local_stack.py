@@ -10,7 +10,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,6 +21,7 @@ from urllib.parse import urlsplit
 import local_aws.stacks.running
 from darkroom_cli.local.project import PROJECT
 from local_aws.build import inputs_now, made_from
+from local_aws.processes import guardian
 from local_aws.tests.started import Started
 
 REPOSITORY = PROJECT.root
@@ -107,9 +107,7 @@ class LocalStack(local_aws.stacks.running.LocalStack):
     def serving(self, *options: str) -> Iterator[LocalStack]:
         """Run the stack for the length of the block; it also ends if this process is killed."""
         self.borrow_build()
-        guardian = REPOSITORY / "local_aws" / "guardian.py"
-        under = (sys.executable, "-I", "-S", guardian, str(os.getpid()), str(STOP_SECONDS))
-        process = self.start("local", "up", *options, under=under)
+        process = self.start("local", "up", *options, under=guardian(STOP_SECONDS))
         try:
             wait_until(lambda: (self.state / "stack.json").exists() or process.poll() is not None, "the stack serves")
             if process.poll() is not None:
