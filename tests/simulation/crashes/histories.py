@@ -230,7 +230,7 @@ def occupy_record(world: World, image_id: str) -> None:
 def send_junk(world: World, *queues: str) -> None:
     """Somebody puts a message that is not ours into each of these queues."""
     for queue in queues:
-        world.stores.sqs.send_message(QueueUrl=world.stores.references[queue], MessageBody=JUNK)
+        world.stores.send(queue, JUNK)
 
 
 def lose_original(world: World, image_id: str) -> None:

@@ -13,7 +13,7 @@ from moto.backends import get_backend
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.sqs.exceptions import InvalidParameterValue, ReceiptHandleIsInvalid
-from moto.sqs.models import SQSBackend
+from moto.sqs.models import Message, SQSBackend
 
 from darkroom.domain.images.image import VERSION_FIELDS, Status
 from darkroom.domain.kernel.instants import Milliseconds
@@ -48,7 +48,7 @@ class Stores:
     def __init__(self, scale: Scale) -> None:
         self.references = {"AWS::StackName": "simulation"}
         self.dead_letter_queues: set[str] = set()
-        self.sqs, self.s3 = boto3.client("sqs"), boto3.client("s3")
+        self.s3 = boto3.client("s3")
         self._make_tables()
         self._make_buckets()
         self._make_queues(scale)
@@ -76,7 +76,7 @@ class Stores:
                 self.s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration=versioning)
 
     def _make_queues(self, scale: Scale) -> None:
-        queues = deployment.of_type("AWS::SQS::Queue")
+        sqs, queues = boto3.client("sqs"), deployment.of_type("AWS::SQS::Queue")
         for name in sorted(queues, key=lambda name: "RedrivePolicy" in queues[name]):  # dead-letter queues come first
             wanted = ("VisibilityTimeout", "MessageRetentionPeriod")
             attributes: dict[Any, str] = {key: str(queues[name][key]) for key in wanted if key in queues[name]}
@@ -87,14 +87,14 @@ class Stores:
                 most = redrive["maxReceiveCount"] - AS_DEPLOYED.attempts + scale.attempts
                 redriven = {"deadLetterTargetArn": _arn_of(target), "maxReceiveCount": most}
                 attributes["RedrivePolicy"] = json.dumps(redriven)
-            self.references[name] = self.sqs.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
-        owed = self.sqs.create_queue(QueueName=FORGOTTEN_AT_THE_EDGE)["QueueUrl"]
+            self.references[name] = sqs.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
+        owed = sqs.create_queue(QueueName=FORGOTTEN_AT_THE_EDGE)["QueueUrl"]
         self.references["Edge"] = f"https://edge.example,arn:of:distribution,{owed},arn:of:queue,arn:of:signer,86400"
 
     def _make_topics(self) -> None:
         sns = boto3.client("sns")
         self.references["EventsTopic"] = topic = sns.create_topic(Name="EventsTopic")["TopicArn"]
-        self.sqs.create_queue(QueueName=EVERYTHING_HEARD)
+        boto3.client("sqs").create_queue(QueueName=EVERYTHING_HEARD)
         attributes = {"RawMessageDelivery": "true"}
         sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=_arn_of(EVERYTHING_HEARD), Attributes=attributes)
         for properties in deployment.of_type("AWS::SNS::Subscription").values():
@@ -150,9 +150,27 @@ class Stores:
             for version_id, _ in versions
         ]
 
+    @property
+    def _sqs(self) -> SQSBackend:
+        backend: SQSBackend = get_backend("sqs")[DEFAULT_ACCOUNT_ID][REGION]
+        return backend
+
     def messages(self, queue: str) -> list[Any]:
         """All messages in a queue, hidden ones included, as moto keeps them."""
-        return list(get_backend("sqs")[DEFAULT_ACCOUNT_ID][REGION].queues[queue]._messages)
+        return list(self._sqs.queues[queue]._messages)
+
+    def send(self, queue: str, body: str, attributes: Mapping[str, Any] | None = None) -> None:
+        """Sends a message, as somebody outside Darkroom or SQS itself does."""
+        self._sqs.send_message(queue, body, message_attributes=dict(attributes or {}))
+
+    def receive(self, queue: str, most: int) -> list[Message]:
+        """What SQS gives to an event source mapping: up to so many messages, with all of their attributes."""
+        kept: Any = self._sqs.queues[queue]
+        return self._sqs.receive_message(queue, most, 0, int(kept.visibility_timeout), ["All"])
+
+    def delete(self, queue: str, message: Message) -> None:
+        """Deletes a message that was received."""
+        self._sqs.delete_message(queue, str(message.receipt_handle))
 
     def tellings_of_the_edge(self) -> list[int]:
         """After how many seconds the edge was told to forget the image, each time."""

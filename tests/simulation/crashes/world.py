@@ -24,7 +24,7 @@ from moto import mock_aws
 from moto.core.botocore_stubber import BotocoreStubber
 from moto.core.models import DEFAULT_ACCOUNT_ID, botocore_stubber
 from moto.moto_api._internal import mock_random
-from moto.sqs.models import Queue, SQSBackend
+from moto.sqs.models import Message, Queue, SQSBackend
 
 from darkroom.domain.images.image import Image, Status
 from darkroom.domain.kernel.instants import Milliseconds, rfc3339
@@ -390,7 +390,7 @@ class World:
         self.stores.s3.put_object(Bucket=bucket, Key=key, Body=body)
         event = {"Records": [{"eventSource": "aws:s3", "s3": {"bucket": {"name": bucket}, "object": {"key": key}}}]}
         for _ in range(events):
-            self.stores.sqs.send_message(QueueUrl=self.stores.references["UploadQueue"], MessageBody=json.dumps(event))
+            self.stores.send("UploadQueue", json.dumps(event))
 
     def _deliver(self, queue: str) -> None:
         """What an event source mapping does: it receives, invokes, and deletes what was not reported as failed."""
@@ -400,33 +400,26 @@ class World:
             for source in function.event_sources
             if source.queue == queue
         )
-        sqs, url = self.stores.sqs, self.stores.references[queue]
-        messages = sqs.receive_message(
-            QueueUrl=url,
-            MaxNumberOfMessages=min(source.batch_size, 10),  # SQS gives no more at once
-            MessageSystemAttributeNames=["All"],
-            MessageAttributeNames=["All"],
-        ).get("Messages", [])
+        messages = self.stores.receive(queue, min(source.batch_size, 10))  # SQS gives no more at once
         if not messages:  # messages that were received too often are now dead letters
             self._tell(f"{queue}: nothing to deliver")
             return
-        receives = [message["Attributes"]["ApproximateReceiveCount"] for message in messages]
+        receives = [message.approximate_receive_count for message in messages]
         self.events["deliveries"] += len(messages)
-        self.events["redeliveries"] += sum(receive != "1" for receive in receives)
-        self._tell(f"{queue}: delivers {len(messages)}, receive {', '.join(receives)}")
+        self.events["redeliveries"] += sum(receive != 1 for receive in receives)
+        self._tell(f"{queue}: delivers {len(messages)}, receive {', '.join(map(str, receives))}")
         for message in messages if self.copies else ():
-            attributes = message.get("MessageAttributes", {})
-            if COPY not in attributes:
-                copy: Any = {COPY: {"DataType": "String", "StringValue": COPY}}
-                sqs.send_message(QueueUrl=url, MessageBody=message["Body"], MessageAttributes=attributes | copy)
+            if COPY not in message.message_attributes:
+                copy = {COPY: {"DataType": "String", "StringValue": COPY}}
+                self.stores.send(queue, message.body, message.message_attributes | copy)
         try:
             answer = self.invoke(function.name, {"Records": [_record(message, queue) for message in messages]})
         except InvocationFailed:
             return
         failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
         for message in messages:
-            if message["MessageId"] not in failed:
-                sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+            if message.id not in failed:
+                self.stores.delete(queue, message)
 
     def _hand_over_writes(self) -> None:
         """What a stream's mapping does: it invokes, and begins again at the first write that was reported as failed, or
@@ -584,17 +577,22 @@ def _minute_from(instant: Milliseconds) -> Milliseconds:
     return -(-instant // MINUTE) * MINUTE
 
 
-def _record(message: Any, queue: str) -> dict[str, Any]:
+def _record(message: Message, queue: str) -> dict[str, Any]:
     return {
-        "messageId": message["MessageId"],
-        "receiptHandle": message["ReceiptHandle"],
-        "body": message["Body"],
-        "attributes": message["Attributes"],
+        "messageId": message.id,
+        "receiptHandle": message.receipt_handle,
+        "body": message.body,
+        "attributes": {
+            "ApproximateFirstReceiveTimestamp": str(message.approximate_first_receive_timestamp),
+            "ApproximateReceiveCount": str(message.approximate_receive_count),
+            "SenderId": message.sender_id,
+            "SentTimestamp": str(message.sent_timestamp),
+        },
         "messageAttributes": {
             name: {"dataType": attribute["DataType"], "stringValue": attribute["StringValue"]}
-            for name, attribute in message.get("MessageAttributes", {}).items()
+            for name, attribute in message.message_attributes.items()
         },
-        "md5OfBody": message["MD5OfBody"],
+        "md5OfBody": message.body_md5,
         "eventSource": "aws:sqs",
         "eventSourceARN": f"arn:aws:sqs:{REGION}:{DEFAULT_ACCOUNT_ID}:{queue}",
         "awsRegion": REGION,
