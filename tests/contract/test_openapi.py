@@ -234,6 +234,13 @@ def test_everything_that_is_referred_to_is_there() -> None:
     assert components["schemas"].keys() == used, "and nothing that nobody refers to"
 
 
+def test_every_route_has_a_row_on_a_page_and_every_row_of_a_route_has_its_route() -> None:
+    pages = "\n".join((ROOT / "docs" / f"{name}.md").read_text() for name in ("api", "bulk", "webhooks"))
+    cells = "\n".join(re.findall(r"^\| ([^|]+)\|", pages, re.MULTILINE))
+    listed = set(re.findall(r"`((?:DELETE|GET|PATCH|POST) /[^`;?\s]*)", cells))
+    assert listed == {f"{route.method} {route.path}" for route in ROUTES}
+
+
 def test_the_page_of_the_api_lists_every_problem_by_its_status() -> None:
     page = (ROOT / "docs" / "api.md").read_text().partition("## Problems")[2].partition("\nRequests that ")[0]
     listed = {}
