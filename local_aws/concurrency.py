@@ -8,6 +8,7 @@ from typing import Any, Protocol
 _PER_CORE = 8
 _FEWEST = 4
 
+# The key of those that are to end with their work, which nobody asks for.
 _OUTDATED = "outdated"
 
 # Roughly what a function's process takes: 50 to 100 MB once the SDK is loaded, a transcoder more while it works.

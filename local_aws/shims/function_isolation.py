@@ -292,7 +292,7 @@ class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack p
     def invoke(self, *arguments: Any, **options: Any) -> Any:
         """Run one invocation; a handler that cannot be imported fails it with the runtime client's own error.
 
-        If anything is raised here, MiniStack ends all processes of the function.
+        If anything is raised here, MiniStack replaces all processes of the function.
         """
         try:
             return super().invoke(*arguments, **options)

@@ -278,7 +278,7 @@ def test_a_process_that_nobody_needs_any_more_is_ended(tmp_path: Path) -> None:
 
 
 def updated_while_it_works(function: Gated) -> Any:
-    """What comes of an invocation during which its function's configuration, its code and its reservation change."""
+    """What comes of an invocation during which its function's configuration and its code change."""
     with ThreadPoolExecutor(1) as clients:
         (answer,) = flood(function, clients, 1)
         wait_until(function.began, "it runs")

@@ -88,13 +88,13 @@ class Stores:
                 redriven = {"deadLetterTargetArn": _arn_of(target), "maxReceiveCount": most}
                 attributes["RedrivePolicy"] = json.dumps(redriven)
             self.references[name] = sqs.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
+        sqs.create_queue(QueueName=EVERYTHING_HEARD)
         owed = sqs.create_queue(QueueName=FORGOTTEN_AT_THE_EDGE)["QueueUrl"]
         self.references["Edge"] = f"https://edge.example,arn:of:distribution,{owed},arn:of:queue,arn:of:signer,86400"
 
     def _make_topics(self) -> None:
         sns = boto3.client("sns")
         self.references["EventsTopic"] = topic = sns.create_topic(Name="EventsTopic")["TopicArn"]
-        boto3.client("sqs").create_queue(QueueName=EVERYTHING_HEARD)
         attributes = {"RawMessageDelivery": "true"}
         sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=_arn_of(EVERYTHING_HEARD), Attributes=attributes)
         for properties in deployment.of_type("AWS::SNS::Subscription").values():
